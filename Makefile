@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Delegates only: each target calls a script that can be called by hand.
+
+KERNELS ?= 6.1 6.12
+release := $(shell uname -r)
+headers := /lib/modules/$(release)/build
+
+all: module
+
+help:
+	@echo "make               the module for the running kernel, build/$(release)/dm-coffer.ko"
+	@echo "make install       put it where modprobe finds it (as root)"
+	@echo "make check         all tests, in virtual machines (as root)"
+	@echo "make check-lint    shellcheck, sparse, checkpatch (as root)"
+	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
+	@echo "                   QUICK=1 under 4 minutes; READONLY=1 never writes (as root)"
+	@echo "make bench-insn    instructions per I/O, which repeat to 1% (as root)"
+	@echo "make modules       the module for each kernel that the tests boot: KERNELS='$(KERNELS)'"
+	@echo "make clean         remove build/"
+
+module:
+	@[ -d $(headers) ] || { echo "coffer: no headers of the running kernel: install linux-headers-$(release)" >&2; exit 1; }
+	@mkdir -p build/$(release)
+	@cp -Rpu Kbuild driver build/$(release)/
+	$(MAKE) -C $(headers) M=$(CURDIR)/build/$(release) modules
+	@ln -sf driver/dm-coffer.ko build/$(release)/dm-coffer.ko
+
+install: module root
+	$(MAKE) -C $(headers) M=$(CURDIR)/build/$(release) modules_install
+
+modules: $(KERNELS:%=module-%)
+
+module-%: deps
+	@tests/vm/build-module $* . build/$*
+
+check: deps modules
+	@tests/run $(KERNELS)
+
+check-lint: deps
+	@tests/lint
+
+bench: deps
+	@benchmarks/run
+
+bench-insn: deps module-6.12
+	@benchmarks/insn
+
+clean:
+	rm -rf build
+
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "coffer: this needs root: sudo make $(MAKECMDGOALS)" >&2; exit 1; }
+
+# Debian packages that tests and benchmarks use; nothing to do where they are there.
+deps: root
+	@tests/install-packages
+
+.PHONY: all help module install modules check check-lint bench bench-insn clean root deps

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where a conversion runs. One rule, for each bio by itself:
+ *
+ *   the context forbids it, as in a hard interrupt   to the softirq of this CPU
+ *   a softirq came upon the FPU in use               to a worker
+ *   small, or no CPU idle                            here
+ *   else                                             here and on idle CPUs at once
+ *
+ * Helpers. A mapping has a list of bios with chunks that nobody has taken yet, and up
+ * to one worker for each CPU, the helpers. Whoever publishes a bio wakes helpers and
+ * takes chunks too; a helper takes chunks until the list is empty. A helper that comes
+ * late finds nothing and goes, so nobody ever waits for one.
+ *
+ * Invariants:
+ *  - chunks_left counts the untaken and the unfinished chunks, and one for the
+ *    publisher while it takes part. A taken chunk keeps the bio alive; who brings the
+ *    count to 0 has the bio for itself.
+ *  - Forward progress: the workqueue has a rescuer, a helper waits for no other, and
+ *    a bio on the list needs nothing but one helper.
+ */
+#include <linux/cpumask.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "compat.h"
+#include "device.h"
+#include "io.h"
+#include "queue.h"
+#include "stats.h"
+
+#define MAX_HELPERS	64
+
+struct helper {
+	struct work_struct work;
+	struct coffer_queue *queue;
+};
+
+struct coffer_queue {
+	struct workqueue_struct *workers;
+	unsigned int nr_helpers;
+	atomic_t busy;			/* callers that convert a large bio just now */
+	spinlock_t lock;		/* bottom halves off */
+	struct list_head bios;		/* with untaken chunks; lock */
+	DECLARE_BITMAP(awake, MAX_HELPERS); /* helpers queued or running; lock */
+	unsigned int nr_awake;		/* lock */
+	struct helper helpers[];
+};
+
+struct softirq_list {
+	struct coffer_softirq softirq;
+	struct llist_head bios;
+};
+
+static DEFINE_PER_CPU(struct softirq_list, softirq_lists);
+
+static void count(const struct coffer_io *io, enum coffer_where where)
+{
+	if (io->todo == COFFER_RETURN_PAGES)
+		coffer_stat_add(io->dev, written[where], io->iter.bi_size);
+	else
+		coffer_stat_add(io->dev, read[where], io->iter.bi_size);
+}
+
+/* Takes the next chunk; the bio leaves the list with its last one. */
+static bool take_chunk(struct coffer_queue *queue, struct coffer_io *io,
+		       unsigned int *from, unsigned int *bytes)
+{
+	lockdep_assert_held(&queue->lock);
+
+	if (io->next_byte == io->iter.bi_size)
+		return false;
+	*from = io->next_byte;
+	*bytes = min(io->chunk_bytes, io->iter.bi_size - io->next_byte);
+	io->next_byte += *bytes;
+	if (io->next_byte == io->iter.bi_size)
+		list_del(&io->queue_node);
+	return true;
+}
+
+static void publish(struct coffer_queue *queue, struct coffer_io *io,
+		    unsigned int chunk_bytes, unsigned int publishers)
+{
+	lockdep_assert_held(&queue->lock);
+
+	io->chunk_bytes = chunk_bytes;
+	io->next_byte = 0;
+	atomic_set(&io->chunks_left,
+		   DIV_ROUND_UP(io->iter.bi_size, chunk_bytes) + publishers);
+	list_add_tail(&io->queue_node, &queue->bios);
+}
+
+static void wake_helpers(struct coffer_queue *queue, unsigned int nr)
+{
+	lockdep_assert_held(&queue->lock);
+
+	while (nr-- && queue->nr_awake < queue->nr_helpers) {
+		unsigned int i = find_first_zero_bit(queue->awake, queue->nr_helpers);
+
+		__set_bit(i, queue->awake);
+		queue->nr_awake++;
+		queue_work(queue->workers, &queue->helpers[i].work);
+	}
+}
+
+static void helper_fn(struct work_struct *work)
+{
+	struct helper *helper = container_of(work, struct helper, work);
+	struct coffer_queue *queue = helper->queue;
+	unsigned int from, bytes;
+	struct coffer_io *io;
+
+	for (;;) {
+		spin_lock_bh(&queue->lock);
+		io = list_first_entry_or_null(&queue->bios, struct coffer_io, queue_node);
+		if (!io) {
+			__clear_bit(helper - queue->helpers, queue->awake);
+			queue->nr_awake--;
+			spin_unlock_bh(&queue->lock);
+			return;
+		}
+		take_chunk(queue, io, &from, &bytes);
+		spin_unlock_bh(&queue->lock);
+
+		coffer_io_convert(io, from, bytes);
+		if (atomic_dec_and_test(&io->chunks_left))
+			coffer_io_finish(io);
+		cond_resched();
+	}
+}
+
+static void hand_over(struct coffer_io *io)
+{
+	struct coffer_queue *queue = io->dev->queue;
+
+	count(io, COFFER_OFFLOADED);
+	spin_lock_bh(&queue->lock);
+	publish(queue, io, io->iter.bi_size, 0);
+	wake_helpers(queue, 1);
+	spin_unlock_bh(&queue->lock);
+}
+
+/* CPUs that could help with a large bio, besides this one. */
+static unsigned int idle_cpus(const struct coffer_queue *queue)
+{
+	unsigned int cpus = num_online_cpus();
+	unsigned int taken = 1 + atomic_read(&queue->busy) + READ_ONCE(queue->nr_awake);
+
+	return cpus > taken ? cpus - taken : 0;
+}
+
+static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int helpers)
+{
+	struct coffer_queue *queue = io->dev->queue;
+	unsigned int total = io->iter.bi_size;
+	unsigned int from, bytes, chunk;
+	bool took;
+
+	chunk = max_t(unsigned int, COFFER_MIN_CHUNK,
+		      round_up(DIV_ROUND_UP(total, helpers + 1), PAGE_SIZE));
+
+	count(io, COFFER_FANNED_OUT);
+	atomic_inc(&queue->busy);
+	spin_lock_bh(&queue->lock);
+	publish(queue, io, chunk, 1);
+	took = take_chunk(queue, io, &from, &bytes);
+	wake_helpers(queue, helpers);
+	spin_unlock_bh(&queue->lock);
+	while (took) {
+		coffer_io_convert(io, from, bytes);
+		atomic_dec(&io->chunks_left);
+		spin_lock_bh(&queue->lock);
+		took = take_chunk(queue, io, &from, &bytes);
+		spin_unlock_bh(&queue->lock);
+	}
+	atomic_dec(&queue->busy);
+	return atomic_dec_and_test(&io->chunks_left) ? COFFER_CONVERTED : COFFER_QUEUED;
+}
+
+/* In softirq or task context with the cipher usable. */
+static enum coffer_outcome run(struct coffer_io *io, enum coffer_where where)
+{
+	unsigned int bytes = io->iter.bi_size;
+
+	if (unlikely(bytes > io->dev->inline_bytes)) {
+		unsigned int helpers = idle_cpus(io->dev->queue);
+
+		if (io->dev->params.fanout)
+			helpers = min(helpers, io->dev->params.fanout - 1);
+		helpers = min(helpers, DIV_ROUND_UP(bytes, COFFER_MIN_CHUNK) - 1);
+		if (helpers)
+			return fan_out(io, helpers);
+	}
+	coffer_io_convert(io, 0, bytes);
+	count(io, where);
+	return COFFER_CONVERTED;
+}
+
+static COFFER_SOFTIRQ_FN(softirq_fn)
+{
+	struct softirq_list *list = container_of(coffer_softirq_of(arg), struct softirq_list,
+						 softirq);
+	struct coffer_io *io, *next;
+
+	llist_for_each_entry_safe(io, next,
+				  llist_reverse_order(llist_del_all(&list->bios)),
+				  softirq_node) {
+		if (!coffer_cipher_usable())
+			hand_over(io);
+		else if (run(io, COFFER_OFFLOADED) == COFFER_CONVERTED)
+			coffer_io_finish(io);
+	}
+}
+
+static void to_softirq(struct coffer_io *io)
+{
+	struct softirq_list *list = this_cpu_ptr(&softirq_lists);
+
+	if (llist_add(&io->softirq_node, &list->bios))
+		coffer_softirq_queue(&list->softirq);
+}
+
+/**
+ * coffer_queue_convert() - convert a bio's data, here or elsewhere
+ * @io: ready for conversion, error 0
+ *
+ * Context: any. Never sleeps or waits.
+ * Return: COFFER_CONVERTED if it is done; COFFER_QUEUED if coffer_io_finish() has been
+ * or will be called by somebody else.
+ */
+enum coffer_outcome coffer_queue_convert(struct coffer_io *io)
+{
+	if (likely(coffer_cipher_usable()))
+		return run(io, COFFER_INLINE);
+	if (in_hardirq() || irqs_disabled())
+		to_softirq(io);
+	else
+		hand_over(io);
+	return COFFER_QUEUED;
+}
+
+/**
+ * coffer_queue_create() - make a mapping's helpers
+ * @dev: the mapping, for its name
+ *
+ * Context: may sleep.
+ * Return: the queue, or NULL if there is no memory.
+ */
+struct coffer_queue *coffer_queue_create(struct coffer_device *dev)
+{
+	unsigned int nr = min_t(unsigned int, nr_cpu_ids, MAX_HELPERS), i;
+	struct coffer_queue *queue;
+
+	queue = kzalloc(struct_size(queue, helpers, nr), GFP_KERNEL);
+	if (!queue)
+		return NULL;
+	queue->workers = alloc_workqueue("coffer/%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
+					 dev->lower->name);
+	if (!queue->workers) {
+		kfree(queue);
+		return NULL;
+	}
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->bios);
+	queue->nr_helpers = nr;
+	for (i = 0; i < nr; i++) {
+		queue->helpers[i].queue = queue;
+		INIT_WORK(&queue->helpers[i].work, helper_fn);
+	}
+	return queue;
+}
+
+/**
+ * coffer_queue_destroy() - wait for the helpers and free them
+ * @queue: without bios, or NULL
+ *
+ * Context: may sleep.
+ */
+void coffer_queue_destroy(struct coffer_queue *queue)
+{
+	if (!queue)
+		return;
+	destroy_workqueue(queue->workers);
+	kfree(queue);
+}
+
+/**
+ * coffer_queue_start() - set up what all mappings share
+ *
+ * Return: 0.
+ */
+int coffer_queue_start(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct softirq_list *list = per_cpu_ptr(&softirq_lists, cpu);
+
+		init_llist_head(&list->bios);
+		coffer_softirq_init(&list->softirq, softirq_fn);
+	}
+	return 0;
+}
+
+/**
+ * coffer_queue_stop() - wait until the last softirq is out of our code
+ *
+ * Context: may sleep; no mapping may exist.
+ */
+void coffer_queue_stop(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		coffer_softirq_flush(&per_cpu_ptr(&softirq_lists, cpu)->softirq);
+}

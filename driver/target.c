@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device-mapper target: a table line becomes a struct coffer_device, bios are
+ * sent to the read or the write path, and status, messages and limits are answered.
+ *
+ * Invariants: the device is in ti->private from the first moment of the constructor
+ * on, zeroed, and one destructor that takes any half-made device serves both. The key
+ * changes only while the mapping is suspended, when no bio is on its way.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "device.h"
+#include "io.h"
+#include "queue.h"
+#include "target.h"
+
+#define DM_MSG_PREFIX "coffer"
+
+static void coffer_dtr(struct dm_target *ti)
+{
+	struct coffer_device *dev = ti->private;
+
+	coffer_queue_destroy(dev->queue);
+	coffer_cipher_exit(&dev->cipher);
+	coffer_key_exit(&dev->key);
+	coffer_bounce_exit(&dev->bounce);
+	free_percpu(dev->stats);
+	if (dev->lower)
+		dm_put_device(ti, dev->lower);
+	kfree(dev);
+}
+
+static int open_lower(struct dm_target *ti, struct coffer_device *dev)
+{
+	sector_t size;
+	int ret;
+
+	ret = dm_get_device(ti, dev->params.device, dm_table_get_mode(ti->table), &dev->lower);
+	dev->params.device = NULL;
+	if (ret) {
+		ti->error = "Cannot open the device";
+		return ret;
+	}
+	if (bdev_is_zoned(dev->lower->bdev)) {
+		ti->error = "Zoned devices are not supported";
+		return -EINVAL;
+	}
+	size = bdev_nr_sectors(dev->lower->bdev);
+	if (dev->params.start > size || ti->len > size - dev->params.start) {
+		ti->error = "Device is too small for the mapping";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int set_key(struct dm_target *ti, struct coffer_device *dev, char *word)
+{
+	char *error = NULL;
+	int ret;
+
+	ret = coffer_key_set(&dev->key, &dev->cipher, word, &error);
+	if (ret) {
+		ti->error = error;
+		return ret;
+	}
+	set_bit(COFFER_KEY_VALID, &dev->state);
+	return 0;
+}
+
+static int setup(struct dm_target *ti, struct coffer_device *dev)
+{
+	int ret;
+
+	ret = open_lower(ti, dev);
+	if (ret)
+		return ret;
+	ret = coffer_cipher_init(&dev->cipher, dev->params.data_unit,
+				 test_bit(COFFER_IV_LARGE_SECTORS, &dev->params.flags));
+	if (ret) {
+		ti->error = "No synchronous xts(aes) in this kernel";
+		return ret;
+	}
+	ret = set_key(ti, dev, dev->params.key);
+	dev->params.key = NULL;
+	if (ret)
+		return ret;
+
+	dev->unit_mask = dev->params.data_unit - 1;
+	dev->inline_bytes = dev->params.inline_bytes ?: COFFER_DEFAULT_INLINE;
+	dev->stats = alloc_percpu(struct coffer_stats);
+	dev->queue = coffer_queue_create(dev);
+	if (!dev->stats || !dev->queue || coffer_bounce_init(&dev->bounce)) {
+		ti->error = "Out of memory";
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int coffer_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct coffer_device *dev;
+	int ret;
+
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev) {
+		ti->error = "Out of memory";
+		ret = -ENOMEM;
+		goto blank;
+	}
+	ti->private = dev;
+	ret = coffer_table_parse(&dev->params, argc, argv, ti->len, &ti->error);
+	if (!ret)
+		ret = setup(ti, dev);
+	if (ret) {
+		coffer_dtr(ti);
+		goto blank;
+	}
+
+	ti->per_io_data_size = sizeof(struct coffer_io);
+	ti->num_flush_bios = 1;
+	ti->num_discard_bios = test_bit(COFFER_ALLOW_DISCARDS, &dev->params.flags);
+	ti->accounts_remapped_io = true;
+	/* every write holds memory until it is done, and swap must not eat it all */
+	ti->limit_swap_bios = true;
+	coffer_flush_bypasses_map(ti);
+	DMINFO("%s: %s", dev->lower->name, coffer_cipher_driver(&dev->cipher));
+blank:
+	/* on whatever way here: the line is in a buffer that others free */
+	if (argc > 1 && *argv[1] != ':')
+		memset(argv[1], 'x', strlen(argv[1]));
+	return ret;
+}
+
+static int coffer_map(struct dm_target *ti, struct bio *bio)
+{
+	struct coffer_device *dev = ti->private;
+	struct coffer_io *io = coffer_io(bio);
+	sector_t sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+
+	/* data or not is told by op and size: a flush may bring data */
+	if (likely(bio_has_data(bio))) {
+		/* where the block layer keeps to io_hints this cannot be */
+		if (unlikely(((sector << SECTOR_SHIFT) | bio->bi_iter.bi_size) & dev->unit_mask))
+			return DM_MAPIO_KILL;
+		io->dev = dev;
+		io->source = bio->bi_io_vec;
+		io->iter = bio->bi_iter;
+		io->iter.bi_sector = sector + dev->params.iv_offset;
+		io->error = 0;
+	}
+	bio_set_dev(bio, dev->lower->bdev);
+	bio->bi_iter.bi_sector = sector + dev->params.start;
+
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		coffer_read_map(io);
+		return DM_MAPIO_REMAPPED;
+	case REQ_OP_WRITE:
+		if (likely(bio->bi_iter.bi_size))
+			return coffer_write_map(io);
+		fallthrough;
+	case REQ_OP_FLUSH:
+	case REQ_OP_DISCARD:
+		io->todo = COFFER_NOTHING;
+		return DM_MAPIO_REMAPPED;
+	default:
+		/* write zeroes and the like would put plaintext on the device */
+		return DM_MAPIO_KILL;
+	}
+}
+
+static int coffer_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct coffer_io *io = coffer_io(bio);
+
+	switch (io->todo) {
+	case COFFER_DECRYPT:
+		if (unlikely(*error))
+			coffer_stat_add(io->dev, errors, 1);
+		return coffer_read_end_io(io, error);
+	case COFFER_RETURN_PAGES:
+		if (unlikely(*error))
+			coffer_stat_add(io->dev, errors, 1);
+		coffer_write_end_io(io);
+		return DM_ENDIO_DONE;
+	default:
+		return DM_ENDIO_DONE;
+	}
+}
+
+static void coffer_status(struct dm_target *ti, status_type_t type,
+			  unsigned int status_flags, char *result, unsigned int maxlen)
+{
+	const struct coffer_device *dev = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		DMEMIT("%s %s ", coffer_cipher_driver(&dev->cipher),
+		       test_bit(COFFER_KEY_VALID, &dev->state) ? "key_set" : "key_wiped");
+		sz += coffer_stats_emit(dev->stats, result + sz, maxlen - sz);
+		break;
+
+	case STATUSTYPE_TABLE:
+		DMEMIT("aes-xts-plain64 ");
+		sz += coffer_key_emit(&dev->key, result + sz, maxlen - sz);
+		DMEMIT(" %llu %s %llu", dev->params.iv_offset, dev->lower->name,
+		       (unsigned long long)dev->params.start);
+		sz += coffer_table_emit_options(&dev->params, result + sz, maxlen - sz);
+		break;
+
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		DMEMIT(",cipher_string=aes-xts-plain64,key_size=%u,iv_offset=%llu,start=%llu",
+		       dev->key.bytes, dev->params.iv_offset,
+		       (unsigned long long)dev->params.start);
+		DMEMIT(",sector_size=%u,iv_large_sectors=%c,allow_discards=%c;",
+		       dev->params.data_unit,
+		       test_bit(COFFER_IV_LARGE_SECTORS, &dev->params.flags) ? 'y' : 'n',
+		       test_bit(COFFER_ALLOW_DISCARDS, &dev->params.flags) ? 'y' : 'n');
+		break;
+	}
+}
+
+static void coffer_postsuspend(struct dm_target *ti)
+{
+	struct coffer_device *dev = ti->private;
+
+	set_bit(COFFER_SUSPENDED, &dev->state);
+}
+
+static int coffer_preresume(struct dm_target *ti)
+{
+	struct coffer_device *dev = ti->private;
+
+	if (!test_bit(COFFER_KEY_VALID, &dev->state)) {
+		DMERR("%s: not resumed: no key is set", dev->lower->name);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+static void coffer_resume(struct dm_target *ti)
+{
+	struct coffer_device *dev = ti->private;
+
+	clear_bit(COFFER_SUSPENDED, &dev->state);
+}
+
+/*
+ * key set <key>
+ * key wipe
+ */
+static int coffer_message(struct dm_target *ti, unsigned int argc, char **argv,
+			  char *result, unsigned int maxlen)
+{
+	struct coffer_device *dev = ti->private;
+	bool set = argc == 3 && !strcasecmp(argv[1], "set");
+	bool wipe = argc == 2 && !strcasecmp(argv[1], "wipe");
+	int ret = -EINVAL;
+
+	if (strcasecmp(argv[0], "key") || (!set && !wipe)) {
+		DMWARN("%s: unknown message", dev->lower->name);
+	} else if (!test_bit(COFFER_SUSPENDED, &dev->state)) {
+		DMWARN("%s: the key can only be changed while suspended", dev->lower->name);
+	} else if (set) {
+		ret = set_key(ti, dev, argv[2]);
+		if (ret)
+			DMERR("%s: key not set: %s", dev->lower->name, ti->error);
+	} else {
+		ret = coffer_key_wipe(&dev->key, &dev->cipher);
+		if (!ret)
+			clear_bit(COFFER_KEY_VALID, &dev->state);
+	}
+	/* even in a message that was not understood */
+	if (argc > 2 && *argv[2] != ':')
+		memset(argv[2], 'x', strlen(argv[2]));
+	return ret;
+}
+
+static int coffer_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
+				  void *data)
+{
+	struct coffer_device *dev = ti->private;
+
+	return fn(ti, dev->lower, dev->params.start, ti->len, data);
+}
+
+static void coffer_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct coffer_device *dev = ti->private;
+	unsigned int unit = dev->params.data_unit;
+
+	limits->logical_block_size = max_t(unsigned int, limits->logical_block_size, unit);
+	limits->physical_block_size = max_t(unsigned int, limits->physical_block_size, unit);
+	limits->io_min = max_t(unsigned int, limits->io_min, unit);
+	/* keeps a data unit in one piece of memory, but for a page boundary */
+	limits->dma_alignment = limits->logical_block_size - 1;
+	/* an atomic write may not be split, so its pages have to fit one vector */
+	coffer_limit_atomic_writes(limits, BIO_MAX_VECS << PAGE_SHIFT);
+}
+
+/*
+ * Lets an owner's tool ask the disk what it is. Never without CAP_SYS_RAWIO, even if
+ * the mapping covers the whole device: commands reach the data around the encryption.
+ */
+static int coffer_prepare_ioctl(COFFER_PREPARE_IOCTL_ARGS)
+{
+	struct coffer_device *dev = ti->private;
+
+	*bdev = dev->lower->bdev;
+	return 1;
+}
+
+struct target_type coffer_target = {
+	.name = "coffer",
+	.version = { 1, 0, 0 },
+	.features = DM_TARGET_NOWAIT | COFFER_TARGET_ATOMIC_WRITES,
+	.module = THIS_MODULE,
+	.ctr = coffer_ctr,
+	.dtr = coffer_dtr,
+	.map = coffer_map,
+	.end_io = coffer_end_io,
+	.status = coffer_status,
+	.postsuspend = coffer_postsuspend,
+	.preresume = coffer_preresume,
+	.resume = coffer_resume,
+	.message = coffer_message,
+	.prepare_ioctl = coffer_prepare_ioctl,
+	.iterate_devices = coffer_iterate_devices,
+	.io_hints = coffer_io_hints,
+};
