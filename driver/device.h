@@ -54,6 +54,7 @@ struct coffer_io {
 	struct bio_vec *bounce;		/* writes: what the clone points to below us */
 	struct bvec_iter iter;		/* the data in @source; bi_sector is the IV sector */
 	u8 todo;			/* enum coffer_todo */
+	bool nowait;			/* writes: the submitter must not sleep */
 	int error;			/* conversion: first error wins, cmpxchg */
 	union {
 		struct llist_node softirq_node;

@@ -4,8 +4,8 @@
  *
  *   the context forbids it, as in a hard interrupt   to the softirq of this CPU
  *   a softirq came upon the FPU in use               to a worker
- *   small, or no CPU idle                            here
- *   else                                             here and on idle CPUs at once
+ *   small, or no other CPU free of such work         here
+ *   else                                             here and on other CPUs at once
  *
  * Helpers. A mapping has a list of bios with chunks that nobody has taken yet, and up
  * to one worker for each CPU, the helpers. Whoever publishes a bio wakes helpers and
@@ -141,35 +141,42 @@ static void hand_over(struct coffer_io *io)
 	spin_unlock_bh(&queue->lock);
 }
 
-/* CPUs that could help with a large bio, besides this one. */
-static unsigned int idle_cpus(const struct coffer_queue *queue)
+/* Helpers worth waking for a large bio, that no other large bio keeps busy. */
+static unsigned int helpers_to_wake(const struct coffer_io *io)
 {
+	const struct coffer_queue *queue = io->dev->queue;
 	unsigned int cpus = num_online_cpus();
 	unsigned int taken = 1 + atomic_read(&queue->busy) + READ_ONCE(queue->nr_awake);
 
-	return cpus > taken ? cpus - taken : 0;
+	if (io->dev->params.fanout)
+		return io->dev->params.fanout - 1;
+	return min(cpus > taken ? cpus - taken : 0, io->iter.bi_size / COFFER_HELPER_BYTES);
 }
 
-static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int helpers)
+/* Only writes come from a context that is known to allow it. */
+static void let_others_run(const struct coffer_io *io)
+{
+	if (io->todo == COFFER_RETURN_PAGES && !io->nowait)
+		cond_resched();
+}
+
+static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 {
 	struct coffer_queue *queue = io->dev->queue;
-	unsigned int total = io->iter.bi_size;
-	unsigned int from, bytes, chunk;
+	unsigned int from, bytes;
 	bool took;
-
-	chunk = max_t(unsigned int, COFFER_MIN_CHUNK,
-		      round_up(DIV_ROUND_UP(total, helpers + 1), PAGE_SIZE));
 
 	count(io, COFFER_FANNED_OUT);
 	atomic_inc(&queue->busy);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, chunk, 1);
+	publish(queue, io, COFFER_CHUNK, 1);
 	took = take_chunk(queue, io, &from, &bytes);
-	wake_helpers(queue, helpers);
+	wake_helpers(queue, wake);
 	spin_unlock_bh(&queue->lock);
 	while (took) {
 		coffer_io_convert(io, from, bytes);
 		atomic_dec(&io->chunks_left);
+		let_others_run(io);
 		spin_lock_bh(&queue->lock);
 		took = take_chunk(queue, io, &from, &bytes);
 		spin_unlock_bh(&queue->lock);
@@ -178,22 +185,43 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int helpers)
 	return atomic_dec_and_test(&io->chunks_left) ? COFFER_CONVERTED : COFFER_QUEUED;
 }
 
+static void convert_here(struct coffer_io *io, enum coffer_where where)
+{
+	unsigned int total = io->iter.bi_size, from;
+
+	for (from = 0; from < total; from += COFFER_CHUNK) {
+		coffer_io_convert(io, from, min_t(unsigned int, total - from, COFFER_CHUNK));
+		if (total > COFFER_CHUNK)
+			let_others_run(io);
+	}
+	count(io, where);
+}
+
+static enum coffer_outcome run_large(struct coffer_io *io, enum coffer_where where)
+{
+	struct coffer_queue *queue = io->dev->queue;
+	unsigned int wake;
+
+	if (test_bit(COFFER_HANDOVER, &io->dev->params.flags)) {
+		hand_over(io);
+		return COFFER_QUEUED;
+	}
+	wake = helpers_to_wake(io);
+	if (wake || READ_ONCE(queue->nr_awake))
+		return fan_out(io, wake);
+
+	atomic_inc(&queue->busy);
+	convert_here(io, where);
+	atomic_dec(&queue->busy);
+	return COFFER_CONVERTED;
+}
+
 /* In softirq or task context with the cipher usable. */
 static enum coffer_outcome run(struct coffer_io *io, enum coffer_where where)
 {
-	unsigned int bytes = io->iter.bi_size;
-
-	if (unlikely(bytes > io->dev->inline_bytes)) {
-		unsigned int helpers = idle_cpus(io->dev->queue);
-
-		if (io->dev->params.fanout)
-			helpers = min(helpers, io->dev->params.fanout - 1);
-		helpers = min(helpers, DIV_ROUND_UP(bytes, COFFER_MIN_CHUNK) - 1);
-		if (helpers)
-			return fan_out(io, helpers);
-	}
-	coffer_io_convert(io, 0, bytes);
-	count(io, where);
+	if (unlikely(io->iter.bi_size > io->dev->inline_bytes))
+		return run_large(io, where);
+	convert_here(io, where);
 	return COFFER_CONVERTED;
 }
 

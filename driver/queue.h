@@ -4,11 +4,12 @@
 
 #include <linux/sizes.h>
 
-/* Waking a worker costs some µs; so does encrypting this many bytes. */
-#define COFFER_MIN_CHUNK	SZ_32K
+/* What a CPU takes at a time. Converting it takes about as long as waking a worker. */
+#define COFFER_CHUNK		SZ_32K
 
-/* A bio that makes two chunks is large: worth sharing with another CPU. */
-#define COFFER_DEFAULT_INLINE	(2 * COFFER_MIN_CHUNK - 1)
+/* One helper for so many bytes of a bio, and none below that. */
+#define COFFER_HELPER_BYTES	SZ_64K
+#define COFFER_DEFAULT_INLINE	(COFFER_HELPER_BYTES - 1)
 
 struct coffer_device;
 struct coffer_io;

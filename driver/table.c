@@ -39,6 +39,8 @@ static const struct coffer_option {
 	  MIN_DATA_UNIT, MAX_DATA_UNIT, SECTOR_SIZE,
 	  "sector_size must be a power of two from 512 to 4096" },
 	{ "iv_large_sectors", COFFER_IV_LARGE_SECTORS },
+	/* for experiments: the driver decides better by itself */
+	{ "handover", COFFER_HANDOVER },
 	{ "inline:", 0, offsetof(struct coffer_params, inline_bytes),
 	  1, U32_MAX, 0, "inline must be a number of bytes" },
 	{ "fanout:", 0, offsetof(struct coffer_params, fanout),

@@ -20,6 +20,7 @@ struct coffer_params {
 enum coffer_flag {
 	COFFER_ALLOW_DISCARDS,
 	COFFER_IV_LARGE_SECTORS,
+	COFFER_HANDOVER,	/* experiment: large bios go whole to a worker */
 	/* dm-crypt's performance flags: kept for the table's sake, without effect */
 	COFFER_SAME_CPU_CRYPT,
 	COFFER_HIGH_PRIORITY,

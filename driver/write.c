@@ -62,13 +62,14 @@ int coffer_write_map(struct coffer_io *io)
 	struct bio *bio = coffer_bio(io);
 	bool hit;
 
+	io->nowait = bio->bi_opf & REQ_NOWAIT;
 	if (unlikely(bio_sectors(bio) > MAX_WRITE_SECTORS)) {
 		/* device-mapper sends the rest once this much is on its way */
 		dm_accept_partial_bio(bio, MAX_WRITE_SECTORS);
 		io->iter.bi_size = bio->bi_iter.bi_size;
 	}
 	io->bounce = coffer_bounce_get(&dev->bounce, io->own, nr_pages(io),
-				       !(bio->bi_opf & REQ_NOWAIT), &hit);
+				       !io->nowait, &hit);
 	if (unlikely(!io->bounce)) {
 		io->todo = COFFER_NOTHING;
 		bio_wouldblock_error(bio);
