@@ -175,14 +175,16 @@ static int coffer_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *er
 {
 	struct coffer_io *io = coffer_io(bio);
 
+	if (io->todo == COFFER_NOTHING)
+		return DM_ENDIO_DONE;
+	/* what would have had to wait is sent again by whoever asked not to */
+	if (unlikely(*error && *error != BLK_STS_AGAIN))
+		coffer_stat_add(io->dev, errors, 1);
+
 	switch (io->todo) {
 	case COFFER_DECRYPT:
-		if (unlikely(*error))
-			coffer_stat_add(io->dev, errors, 1);
 		return coffer_read_end_io(io, error);
 	case COFFER_RETURN_PAGES:
-		if (unlikely(*error))
-			coffer_stat_add(io->dev, errors, 1);
 		coffer_write_end_io(io);
 		return DM_ENDIO_DONE;
 	default:
