@@ -105,8 +105,10 @@ int coffer_cipher_set_key(struct coffer_cipher *cipher, const u8 *key, unsigned 
 }
 
 /**
- * coffer_cipher_driver() - name of the implementation, as in /proc/crypto
+ * coffer_cipher_driver() - name of the implementation
  * @cipher: initialised
+ *
+ * Return: the name that /proc/crypto has for it.
  */
 const char *coffer_cipher_driver(const struct coffer_cipher *cipher)
 {
@@ -116,9 +118,10 @@ const char *coffer_cipher_driver(const struct coffer_cipher *cipher)
 /**
  * coffer_cipher_usable() - may a conversion run in this context?
  *
- * False in hard interrupts, where the crypto API may not be called, with interrupts
- * off, where it would keep them off for long, and where the interrupted code is
- * using the FPU.
+ * Context: any.
+ * Return: false in hard interrupts, where the crypto API may not be called, with
+ * interrupts off, where it would keep them off for long, and where the interrupted
+ * code is using the FPU; else true.
  */
 bool coffer_cipher_usable(void)
 {

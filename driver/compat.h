@@ -20,7 +20,7 @@
 #endif
 
 /* hex2bin() moved out of kernel.h. */
-#if __has_include(<linux/hex.h>)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #include <linux/hex.h>
 #else
 #include <linux/kernel.h>

@@ -286,8 +286,8 @@ void coffer_key_exit(struct coffer_key *key)
  * @maxlen: its size in bytes
  *
  * A keyring key is printed as its description and loads again. A hex key is printed
- * as as many x: the size can be read off, and no tool can take it for a key. (Zeros
- * could be: "cryptsetup resize" reads the key from the table and loads it again.)
+ * with an x for each digit: the size can be read off, and no tool can take it for a
+ * key. (Zeros could be: "cryptsetup resize" loads the key that it reads from a table.)
  *
  * Return: characters written, without the trailing NUL.
  */
