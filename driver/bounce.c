@@ -6,8 +6,8 @@
  *   1. a cache for each CPU, a stack of pages. A bio takes all its pages, and gives
  *      them back, in one section with interrupts off.
  *   2. the depot, one stack for all CPUs, for machines where writes complete on
- *      another CPU than they were submitted on; and then the page allocator, without
- *      waiting and only up to a share of memory.
+ *      another CPU than they were submitted on: it refills a cache in one step. Then
+ *      the page allocator, without waiting and only up to a share of memory.
  *   3. each mapping's reserve, for one bio of the largest size.
  *
  * Invariants:
@@ -15,8 +15,9 @@
  *    (bounce->lock), it holds no other page while it waits, and every other bio with
  *    pages has all that it needs, so it completes and gives them back, to the reserve
  *    first. Two bios that each held half could wait for each other for ever.
- *  - All pages, in use or cached, are counted in owned_pages; page allocator calls
- *    are the only places that touch the count, so a cache hit costs nothing for it.
+ *  - All pages, in use, cached or in reserve, are counted in owned_pages; page
+ *    allocator calls are the only places that touch the count, so a cache hit costs
+ *    nothing for it.
  *  - Pages hold ciphertext only, so nothing is wiped; cached ones stay allocated, which
  *    saves the clearing that many distributions do on each allocation.
  *  - Giving back may run in hard interrupt context.
@@ -34,12 +35,14 @@
 /* the vector of the largest bio fits a page exactly, or nearly */
 #define MAX_PAGES	BIO_MAX_VECS
 static_assert(MAX_PAGES * sizeof(struct bio_vec) <= PAGE_SIZE);
+#define RESERVE_PAGES	(MAX_PAGES + 1)
 
-/* Upper bounds; a machine with little memory gets less, see coffer_bounce_start(). */
-#define CPU_CACHE_PAGES	512
-#define DEPOT_PAGES	4096
-#define CACHE_SHARE	1024	/* one of so many pages of memory may lie in the caches */
-#define OWNED_PERCENT	2	/* of memory, in caches and in flight, as dm-crypt's limit */
+/* Bounds; a machine with little memory gets less, see coffer_bounce_start(). */
+#define MIN_CPU_CACHE_PAGES	40	/* one write of 128 KiB with its vector, and some */
+#define MAX_CPU_CACHE_PAGES	512
+#define MAX_DEPOT_PAGES		4096
+#define CACHE_SHARE		1024	/* one of so many pages of memory may lie in caches */
+#define OWNED_PERCENT		2	/* of memory, reserves aside; as in dm-crypt */
 
 struct page_stack {
 	unsigned int nr, max;
@@ -49,16 +52,16 @@ struct page_stack {
 static DEFINE_PER_CPU(struct page_stack, cpu_cache);
 
 static struct page_stack depot;		/* depot_lock */
-static DEFINE_SPINLOCK(depot_lock);
+static DEFINE_RAW_SPINLOCK(depot_lock);	/* taken with interrupts off, on RT too */
 
 static atomic_long_t owned_pages;
-static unsigned long max_owned_pages;
+static atomic_long_t max_owned_pages;
 
 static struct page *alloc_bounce_page(gfp_t gfp, bool capped)
 {
 	struct page *page;
 
-	if (capped && atomic_long_read(&owned_pages) >= max_owned_pages)
+	if (capped && atomic_long_read(&owned_pages) >= atomic_long_read(&max_owned_pages))
 		return NULL;
 	page = alloc_page(gfp);
 	if (page)
@@ -101,30 +104,34 @@ static void set_vec(struct bio_vec *vec, struct page *page)
 	vec->bv_offset = 0;
 }
 
-/* One page from layer 2. */
+/* NOMEMALLOC: not even for swap the pages that the kernel keeps for emergencies. */
 static struct page *get_page_nowait(void)
 {
-	struct page *page = NULL;
-	unsigned long flags;
-
-	if (READ_ONCE(depot.nr)) {
-		spin_lock_irqsave(&depot_lock, flags);
-		if (depot.nr)
-			page = depot.pages[--depot.nr];
-		spin_unlock_irqrestore(&depot_lock, flags);
-	}
-	return page ?: alloc_bounce_page(GFP_NOWAIT | __GFP_NOWARN, true);
+	return alloc_bounce_page(GFP_NOWAIT | __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC,
+				 true);
 }
 
-/* Layers 2 and 3, all or nothing. */
-static struct bio_vec *get_slowly(struct coffer_bounce *bounce, struct bio_vec *own,
-				  unsigned int nr, bool may_sleep)
+/* Fill a cache that has too little for a bio. */
+static void refill(struct page_stack *cache)
 {
-	struct bio_vec *vecs = own;
-	unsigned int got = 0;
+	lockdep_assert_irqs_disabled();
+
+	if (!READ_ONCE(depot.nr))
+		return;
+	raw_spin_lock(&depot_lock);
+	while (depot.nr && cache->nr < cache->max)
+		cache->pages[cache->nr++] = depot.pages[--depot.nr];
+	raw_spin_unlock(&depot_lock);
+}
+
+/* From the page allocator what @vecs lacks, or all from the reserve. */
+static struct bio_vec *get_slowly(struct coffer_bounce *bounce, struct bio_vec *own,
+				  struct bio_vec *vecs, unsigned int got, unsigned int nr,
+				  bool may_sleep)
+{
 	struct page *page;
 
-	if (needs_vec_page(nr)) {
+	if (!vecs) {
 		page = get_page_nowait();
 		if (!page)
 			goto from_reserve;
@@ -163,7 +170,7 @@ from_reserve:
  * @own: room for COFFER_INLINE_VECS entries, beside the bio
  * @nr: pages, 1 to BIO_MAX_VECS
  * @may_sleep: wait rather than fail
- * @hit: set to whether the CPU's cache had them all
+ * @hit: set to whether the caches had them all
  *
  * Context: task context if @may_sleep, else any.
  * Return: a vector of @nr whole pages, in @own or in a page of its own; NULL if not
@@ -172,23 +179,29 @@ from_reserve:
 struct bio_vec *coffer_bounce_get(struct coffer_bounce *bounce, struct bio_vec *own,
 				  unsigned int nr, bool may_sleep, bool *hit)
 {
-	struct bio_vec *vecs = own;
+	struct bio_vec *vecs = needs_vec_page(nr) ? NULL : own;
 	struct page_stack *cache;
+	unsigned int got = 0;
 	unsigned long flags;
-	unsigned int i;
 
 	local_irq_save(flags);
 	cache = this_cpu_ptr(&cpu_cache);
-	*hit = cache->nr >= nr + needs_vec_page(nr);
-	if (likely(*hit)) {
-		if (needs_vec_page(nr))
-			vecs = page_address(cache->pages[--cache->nr]);
-		for (i = 0; i < nr; i++)
-			set_vec(&vecs[i], cache->pages[--cache->nr]);
+	if (unlikely(cache->nr < nr + needs_vec_page(nr)))
+		refill(cache);
+	if (!vecs && cache->nr)
+		vecs = page_address(cache->pages[--cache->nr]);
+	if (likely(vecs)) {
+		unsigned int there = min(nr, cache->nr);
+
+		while (got < there)
+			set_vec(&vecs[got++], cache->pages[--cache->nr]);
 	}
 	local_irq_restore(flags);
 
-	return likely(*hit) ? vecs : get_slowly(bounce, own, nr, may_sleep);
+	*hit = got == nr;
+	if (likely(*hit))
+		return vecs;
+	return get_slowly(bounce, own, vecs, got, nr, may_sleep);
 }
 
 static void push(struct page_stack *stack, struct bio_vec *vecs, unsigned int *nr,
@@ -233,9 +246,9 @@ void coffer_bounce_put(struct coffer_bounce *bounce, struct bio_vec *own,
 	if (likely(!nr && !vec_page))
 		return;
 
-	spin_lock_irqsave(&depot_lock, flags);
+	raw_spin_lock_irqsave(&depot_lock, flags);
 	push(&depot, vecs, &nr, &vec_page);
-	spin_unlock_irqrestore(&depot_lock, flags);
+	raw_spin_unlock_irqrestore(&depot_lock, flags);
 
 	while (nr)
 		free_bounce_page(vecs[--nr].bv_page);
@@ -253,7 +266,9 @@ void coffer_bounce_put(struct coffer_bounce *bounce, struct bio_vec *own,
 int coffer_bounce_init(struct coffer_bounce *bounce)
 {
 	mutex_init(&bounce->lock);
-	return mempool_init(&bounce->reserve, MAX_PAGES + 1, reserve_alloc, reserve_free, NULL);
+	atomic_long_add(RESERVE_PAGES, &max_owned_pages);
+	bounce->counted = true;
+	return mempool_init(&bounce->reserve, RESERVE_PAGES, reserve_alloc, reserve_free, NULL);
 }
 
 /**
@@ -263,6 +278,8 @@ int coffer_bounce_init(struct coffer_bounce *bounce)
 void coffer_bounce_exit(struct coffer_bounce *bounce)
 {
 	mempool_exit(&bounce->reserve);
+	if (bounce->counted)
+		atomic_long_sub(RESERVE_PAGES, &max_owned_pages);
 }
 
 static void stack_exit(struct page_stack *stack)
@@ -294,16 +311,17 @@ int coffer_bounce_start(void)
 	unsigned int cpu;
 	int ret;
 
-	max_owned_pages = totalram_pages() / 100 * OWNED_PERCENT;
+	atomic_long_set(&max_owned_pages, totalram_pages() / 100 * OWNED_PERCENT);
 
-	/* half of the share for the depot, half for the CPUs */
-	ret = stack_init(&depot, clamp(share / 2, 1UL, (unsigned long)DEPOT_PAGES));
+	/* half of the share for the depot, half for the CPUs that there are now */
+	ret = stack_init(&depot, clamp(share / 2, 1UL, (unsigned long)MAX_DEPOT_PAGES));
 	if (ret)
 		return ret;
 	for_each_possible_cpu(cpu) {
 		ret = stack_init(per_cpu_ptr(&cpu_cache, cpu),
-				 clamp(share / 2 / num_possible_cpus(), 1UL,
-				       (unsigned long)CPU_CACHE_PAGES));
+				 clamp(share / 2 / num_online_cpus(),
+				       (unsigned long)MIN_CPU_CACHE_PAGES,
+				       (unsigned long)MAX_CPU_CACHE_PAGES));
 		if (ret) {
 			coffer_bounce_stop();
 			return ret;

@@ -13,6 +13,7 @@
 struct coffer_bounce {
 	mempool_t reserve;
 	struct mutex lock;	/* held by the one bio that is taking from the reserve */
+	bool counted;		/* the reserve raises the bound on all pages */
 };
 
 int coffer_bounce_start(void);

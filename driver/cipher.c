@@ -9,7 +9,8 @@
  *    context is one in which the cipher may run (coffer_cipher_usable()).
  *  - A data unit is 512 to 4096 bytes and a power of two, so a bounce page holds a
  *    whole number of them. On the caller's side a data unit may lie across pages.
- *  - Nothing here allocates or sleeps.
+ *  - Nothing here sleeps, or allocates: the cipher would for a data unit in pieces that
+ *    are no multiple of 16 bytes, which the queue's dma_alignment does not let through.
  */
 #include <asm/simd.h>
 #include <crypto/internal/simd.h>
@@ -29,7 +30,7 @@
 #define MAX_UNIT_PIECES	(4096 / SECTOR_SIZE + 1)
 
 /*
- * Up to 6.14 the fast implementations on x86 are internal ones behind an
+ * Up to 6.12 and some after it the fast implementations on x86 are internal ones behind an
  * asynchronous wrapper, and who asks for a synchronous xts(aes) is given generic
  * code. The internal one is synchronous and asks of its caller only that the FPU be
  * usable, which we check anyway. Later kernels have no internal one.
@@ -38,7 +39,7 @@ static const struct {
 	const char *name;
 	u32 type, mask;
 } algorithms[] = {
-	{ "__xts(aes)", CRYPTO_ALG_INTERNAL, CRYPTO_ALG_INTERNAL },
+	{ "__xts(aes)", CRYPTO_ALG_INTERNAL, CRYPTO_ALG_INTERNAL | CRYPTO_NOLOAD },
 	{ "xts(aes)", 0, 0 },
 };
 

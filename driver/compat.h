@@ -53,8 +53,8 @@ struct coffer_softirq {
 #define coffer_softirq_of(arg)		container_of(arg, struct coffer_softirq, work)
 #endif
 
-/* Empty flushes may skip the target's map function from 6.12 on. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+/* Empty flushes may skip the target's map function from 6.11 on. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 static inline void coffer_flush_bypasses_map(struct dm_target *ti)
 {
 	ti->flush_bypasses_map = true;
@@ -88,18 +88,11 @@ static inline void coffer_bio_set_vecs(struct bio *bio, struct bio_vec *vecs,
 #endif
 }
 
-/* prepare_ioctl() was given the command when a target could first handle one itself. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
-#define COFFER_PREPARE_IOCTL_ARGS \
-	struct dm_target *ti, struct block_device **bdev, unsigned int cmd, \
-	unsigned long arg, bool *forward
-#else
-#define COFFER_PREPARE_IOCTL_ARGS struct dm_target *ti, struct block_device **bdev
-#endif
-
 /* Atomic writes reach targets that ask for them. */
 #ifdef DM_TARGET_ATOMIC_WRITES
 #define COFFER_TARGET_ATOMIC_WRITES	DM_TARGET_ATOMIC_WRITES
+#define COFFER_REQ_ATOMIC		REQ_ATOMIC
+
 static inline void coffer_limit_atomic_writes(struct queue_limits *limits, unsigned int bytes)
 {
 	limits->atomic_write_hw_unit_max = min(limits->atomic_write_hw_unit_max, bytes);
@@ -107,6 +100,8 @@ static inline void coffer_limit_atomic_writes(struct queue_limits *limits, unsig
 }
 #else
 #define COFFER_TARGET_ATOMIC_WRITES	0
+#define COFFER_REQ_ATOMIC		0
+
 static inline void coffer_limit_atomic_writes(struct queue_limits *limits, unsigned int bytes)
 {
 }

@@ -8,6 +8,7 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 #include <linux/llist.h>
+#include <linux/mutex.h>
 
 #include "bounce.h"
 #include "cipher.h"
@@ -26,11 +27,12 @@ struct coffer_device {
 	struct coffer_params params;
 	unsigned int unit_mask;		/* bytes of a data unit - 1 */
 	unsigned int inline_bytes;	/* a bio up to here is converted where we are */
-	struct coffer_cipher cipher;	/* its key changes only while suspended */
+	struct coffer_cipher cipher;	/* its key changes only while suspended, under key_lock */
 	struct coffer_key key;		/* likewise */
 	struct coffer_bounce bounce;	/* guarded by itself */
 	struct coffer_queue *queue;	/* guarded by itself */
 	struct coffer_stats __percpu *stats;
+	struct mutex key_lock;		/* resuming and changing the key exclude each other */
 	unsigned long state;		/* enum coffer_state; atomic bit operations */
 };
 
@@ -60,7 +62,6 @@ struct coffer_io {
 		struct llist_node softirq_node;
 		struct list_head queue_node;	/* queue lock */
 	};
-	u32 chunk_bytes;
 	u32 next_byte;			/* first byte that nobody has taken; queue lock */
 	atomic_t chunks_left;		/* not finished; whoever makes it 0 completes */
 	struct bio_vec own[COFFER_INLINE_VECS];

@@ -47,6 +47,7 @@ static const void *user_payload(const struct key *key, unsigned int *bytes)
 	return payload->data;
 }
 
+#if IS_ENABLED(CONFIG_ENCRYPTED_KEYS)
 static const void *encrypted_payload(const struct key *key, unsigned int *bytes)
 {
 	const struct encrypted_key_payload *payload = key->payload.data[0];
@@ -56,7 +57,9 @@ static const void *encrypted_payload(const struct key *key, unsigned int *bytes)
 	*bytes = payload->decrypted_datalen;
 	return payload->decrypted_data;
 }
+#endif
 
+#if IS_ENABLED(CONFIG_TRUSTED_KEYS)
 static const void *trusted_payload(const struct key *key, unsigned int *bytes)
 {
 	const struct trusted_key_payload *payload = key->payload.data[0];
@@ -66,49 +69,100 @@ static const void *trusted_payload(const struct key *key, unsigned int *bytes)
 	*bytes = payload->key_len;
 	return payload->key;
 }
-
-static const struct coffer_key_type {
-	const char *name;
-	const void *(*payload)(const struct key *key, unsigned int *bytes);
-} key_types[] = {
-	{ "logon", user_payload },
-	{ "user", user_payload },
-	{ "encrypted", encrypted_payload },
-	{ "trusted", trusted_payload },
-};
+#endif
 
 /*
  * Encrypted and trusted keys live in modules of their own, which most machines never
- * load: ask for the symbol at run time rather than depend on it.
+ * load: ask for the symbol at run time rather than depend on it, and keep the module
+ * while looking at a payload.
  */
-static struct key *find_key(const struct coffer_key_type *type, const char *description)
+static struct key_type *get_logon_type(void)
 {
-	struct key *key = ERR_PTR(-ENOKEY);
-	struct key_type *kt;
+	return &key_type_logon;
+}
 
-	if (!strcmp(type->name, "logon"))
-		return request_key(&key_type_logon, description, NULL);
-	if (!strcmp(type->name, "user"))
-		return request_key(&key_type_user, description, NULL);
+static struct key_type *get_user_type(void)
+{
+	return &key_type_user;
+}
+
+static void put_nothing(void)
+{
+}
+
 #if IS_ENABLED(CONFIG_ENCRYPTED_KEYS)
-	if (!strcmp(type->name, "encrypted")) {
-		kt = symbol_request(key_type_encrypted);
-		if (kt) {
-			key = request_key(kt, description, NULL);
-			symbol_put(key_type_encrypted);
-		}
-	}
+static struct key_type *get_encrypted_type(void)
+{
+	return symbol_request(key_type_encrypted);
+}
+
+static void put_encrypted_type(void)
+{
+	symbol_put(key_type_encrypted);
+}
+#endif
+
+#if IS_ENABLED(CONFIG_TRUSTED_KEYS)
+static struct key_type *get_trusted_type(void)
+{
+	return symbol_request(key_type_trusted);
+}
+
+static void put_trusted_type(void)
+{
+	symbol_put(key_type_trusted);
+}
+#endif
+
+static const struct coffer_key_type {
+	const char *name;
+	struct key_type *(*get)(void);
+	void (*put)(void);
+	const void *(*payload)(const struct key *key, unsigned int *bytes);
+} key_types[] = {
+	{ "logon", get_logon_type, put_nothing, user_payload },
+	{ "user", get_user_type, put_nothing, user_payload },
+#if IS_ENABLED(CONFIG_ENCRYPTED_KEYS)
+	{ "encrypted", get_encrypted_type, put_encrypted_type, encrypted_payload },
 #endif
 #if IS_ENABLED(CONFIG_TRUSTED_KEYS)
-	if (!strcmp(type->name, "trusted")) {
-		kt = symbol_request(key_type_trusted);
-		if (kt) {
-			key = request_key(kt, description, NULL);
-			symbol_put(key_type_trusted);
-		}
-	}
+	{ "trusted", get_trusted_type, put_trusted_type, trusted_payload },
 #endif
-	return key;
+};
+
+/* Copies the payload, if it has @size bytes. */
+static int read_key(const struct coffer_key_type *type, const char *description,
+		    u8 *buffer, unsigned int size, char **error)
+{
+	struct key_type *key_type = type->get();
+	unsigned int held = 0;
+	const void *payload;
+	struct key *key;
+	int ret = 0;
+
+	key = key_type ? request_key(key_type, description, NULL) : ERR_PTR(-ENOKEY);
+	if (IS_ERR(key)) {
+		*error = "No such key in the keyring";
+		ret = PTR_ERR(key);
+		goto put_type;
+	}
+	down_read(&key->sem);
+	payload = type->payload(key, &held);
+	if (!payload) {
+		*error = "Key in the keyring is revoked";
+		ret = -EKEYREVOKED;
+	} else if (held != size) {
+		*error = "Key in the keyring has another size than the table says";
+		ret = -EINVAL;
+	} else {
+		memcpy(buffer, payload, size);
+	}
+	up_read(&key->sem);
+	key_put(key);
+put_type:
+	if (key_type)
+		type->put();
+	return ret;
 }
 
 /* @word is ":<bytes>:<type>:<description>" */
@@ -116,10 +170,7 @@ static int read_keyring(const char *word, u8 *buffer, unsigned int *bytes, char 
 {
 	const struct coffer_key_type *type = NULL;
 	const char *name, *description;
-	unsigned int size = 0, held, i;
-	const void *payload;
-	struct key *key;
-	int ret = -EINVAL;
+	unsigned int size = 0, i;
 
 	for (name = word + 1; isdigit(*name) && size <= MAX_KEY_BYTES; name++)
 		size = size * 10 + (*name - '0');
@@ -147,26 +198,8 @@ static int read_keyring(const char *word, u8 *buffer, unsigned int *bytes, char 
 		return -EINVAL;
 	}
 
-	key = find_key(type, description);
-	if (IS_ERR(key)) {
-		*error = "No such key in the keyring";
-		return PTR_ERR(key);
-	}
-	down_read(&key->sem);
-	payload = type->payload(key, &held);
-	if (!payload) {
-		*error = "Key in the keyring is revoked";
-		ret = -EKEYREVOKED;
-	} else if (held != size) {
-		*error = "Key in the keyring has another size than the table says";
-	} else {
-		memcpy(buffer, payload, size);
-		*bytes = size;
-		ret = 0;
-	}
-	up_read(&key->sem);
-	key_put(key);
-	return ret;
+	*bytes = size;
+	return read_key(type, description, buffer, size, error);
 }
 
 static int read_hex(const char *word, u8 *buffer, unsigned int *bytes, char **error)
@@ -196,7 +229,8 @@ static int read_hex(const char *word, u8 *buffer, unsigned int *bytes, char **er
  * what the table promised.
  *
  * Context: may sleep; reads the keyrings of the calling process.
- * Return: 0 or a negative errno, then the cipher holds the key that it held before.
+ * Return: 0 or a negative errno, then the key that was set before still is. (Unless the
+ * cipher itself fails, for want of memory: then it refuses to work without a new key.)
  */
 int coffer_key_set(struct coffer_key *key, struct coffer_cipher *cipher, char *word,
 		   char **error)

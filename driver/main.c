@@ -40,19 +40,16 @@ static int __init coffer_init(void)
 	ret = coffer_bounce_start();
 	if (ret)
 		return ret;
-	ret = coffer_queue_start();
-	if (ret)
-		goto stop_bounce;
+	coffer_queue_start();
 	ret = dm_register_target(&coffer_target);
 	if (ret)
-		goto stop_queue;
+		goto stop;
 	if (takeover)
 		take_over();
 	return 0;
 
-stop_queue:
+stop:
 	coffer_queue_stop();
-stop_bounce:
 	coffer_bounce_stop();
 	return ret;
 }
@@ -72,5 +69,4 @@ module_exit(coffer_exit);
 MODULE_DESCRIPTION("Device-mapper target for disk encryption with AES-XTS");
 MODULE_AUTHOR("The Coffer authors");
 MODULE_LICENSE("GPL");
-MODULE_ALIAS("dm-target-coffer");
 MODULE_SOFTDEP("pre: aesni-intel");

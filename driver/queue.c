@@ -30,7 +30,14 @@
 #include "queue.h"
 #include "stats.h"
 
-#define MAX_HELPERS	64
+/*
+ * More than CPUs: one that sends a write on may sleep there, and must not leave the
+ * rest of the list to nobody.
+ */
+#define NR_HELPERS	64
+
+/* What a softirq converts before it lets others have the CPU. */
+#define SOFTIRQ_BYTES	SZ_256K
 
 struct helper {
 	struct work_struct work;
@@ -39,18 +46,18 @@ struct helper {
 
 struct coffer_queue {
 	struct workqueue_struct *workers;
-	unsigned int nr_helpers;
 	atomic_t busy;			/* callers that convert a large bio just now */
 	spinlock_t lock;		/* bottom halves off */
 	struct list_head bios;		/* with untaken chunks; lock */
-	DECLARE_BITMAP(awake, MAX_HELPERS); /* helpers queued or running; lock */
+	DECLARE_BITMAP(awake, NR_HELPERS); /* helpers queued or running; lock */
 	unsigned int nr_awake;		/* lock */
-	struct helper helpers[];
+	struct helper helpers[NR_HELPERS];
 };
 
 struct softirq_list {
 	struct coffer_softirq softirq;
-	struct llist_head bios;
+	struct llist_head bios;		/* newest first, added to in hard irq */
+	struct llist_node *todo;	/* oldest first; the softirq's own */
 };
 
 static DEFINE_PER_CPU(struct softirq_list, softirq_lists);
@@ -72,7 +79,7 @@ static bool take_chunk(struct coffer_queue *queue, struct coffer_io *io,
 	if (io->next_byte == io->iter.bi_size)
 		return false;
 	*from = io->next_byte;
-	*bytes = min(io->chunk_bytes, io->iter.bi_size - io->next_byte);
+	*bytes = min_t(unsigned int, COFFER_CHUNK, io->iter.bi_size - io->next_byte);
 	io->next_byte += *bytes;
 	if (io->next_byte == io->iter.bi_size)
 		list_del(&io->queue_node);
@@ -80,14 +87,13 @@ static bool take_chunk(struct coffer_queue *queue, struct coffer_io *io,
 }
 
 static void publish(struct coffer_queue *queue, struct coffer_io *io,
-		    unsigned int chunk_bytes, unsigned int publishers)
+		    unsigned int publishers)
 {
 	lockdep_assert_held(&queue->lock);
 
-	io->chunk_bytes = chunk_bytes;
 	io->next_byte = 0;
 	atomic_set(&io->chunks_left,
-		   DIV_ROUND_UP(io->iter.bi_size, chunk_bytes) + publishers);
+		   DIV_ROUND_UP(io->iter.bi_size, COFFER_CHUNK) + publishers);
 	list_add_tail(&io->queue_node, &queue->bios);
 }
 
@@ -95,8 +101,8 @@ static void wake_helpers(struct coffer_queue *queue, unsigned int nr)
 {
 	lockdep_assert_held(&queue->lock);
 
-	while (nr-- && queue->nr_awake < queue->nr_helpers) {
-		unsigned int i = find_first_zero_bit(queue->awake, queue->nr_helpers);
+	while (nr-- && queue->nr_awake < NR_HELPERS) {
+		unsigned int i = find_first_zero_bit(queue->awake, NR_HELPERS);
 
 		__set_bit(i, queue->awake);
 		queue->nr_awake++;
@@ -136,7 +142,7 @@ static void hand_over(struct coffer_io *io)
 
 	count(io, COFFER_OFFLOADED);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, io->iter.bi_size, 0);
+	publish(queue, io, 0);
 	wake_helpers(queue, 1);
 	spin_unlock_bh(&queue->lock);
 }
@@ -149,7 +155,7 @@ static unsigned int helpers_to_wake(const struct coffer_io *io)
 	unsigned int taken = 1 + atomic_read(&queue->busy) + READ_ONCE(queue->nr_awake);
 
 	if (io->dev->params.fanout)
-		return io->dev->params.fanout - 1;
+		return min(io->dev->params.fanout - 1, NR_HELPERS);
 	return min(cpus > taken ? cpus - taken : 0, io->iter.bi_size / COFFER_HELPER_BYTES);
 }
 
@@ -163,13 +169,13 @@ static void let_others_run(const struct coffer_io *io)
 static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 {
 	struct coffer_queue *queue = io->dev->queue;
-	unsigned int from, bytes;
+	unsigned int from, bytes, done = 0;
 	bool took;
 
 	count(io, COFFER_FANNED_OUT);
 	atomic_inc(&queue->busy);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, COFFER_CHUNK, 1);
+	publish(queue, io, 1);
 	took = take_chunk(queue, io, &from, &bytes);
 	wake_helpers(queue, wake);
 	spin_unlock_bh(&queue->lock);
@@ -177,8 +183,15 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 		coffer_io_convert(io, from, bytes);
 		atomic_dec(&io->chunks_left);
 		let_others_run(io);
+		done += bytes;
 		spin_lock_bh(&queue->lock);
-		took = take_chunk(queue, io, &from, &bytes);
+		if (in_serving_softirq() && done >= SOFTIRQ_BYTES) {
+			took = false;
+			/* the rest is the helpers'; make sure that there is one */
+			wake_helpers(queue, io->next_byte < io->iter.bi_size);
+		} else {
+			took = take_chunk(queue, io, &from, &bytes);
+		}
 		spin_unlock_bh(&queue->lock);
 	}
 	atomic_dec(&queue->busy);
@@ -207,8 +220,12 @@ static enum coffer_outcome run_large(struct coffer_io *io, enum coffer_where whe
 		return COFFER_QUEUED;
 	}
 	wake = helpers_to_wake(io);
-	if (wake || READ_ONCE(queue->nr_awake))
+	if (wake || (READ_ONCE(queue->nr_awake) && io->dev->params.fanout != 1))
 		return fan_out(io, wake);
+	if (in_serving_softirq() && io->iter.bi_size > SOFTIRQ_BYTES) {
+		hand_over(io);
+		return COFFER_QUEUED;
+	}
 
 	atomic_inc(&queue->busy);
 	convert_here(io, where);
@@ -229,16 +246,24 @@ static COFFER_SOFTIRQ_FN(softirq_fn)
 {
 	struct softirq_list *list = container_of(coffer_softirq_of(arg), struct softirq_list,
 						 softirq);
-	struct coffer_io *io, *next;
+	unsigned int bytes = 0;
+	struct coffer_io *io;
 
-	llist_for_each_entry_safe(io, next,
-				  llist_reverse_order(llist_del_all(&list->bios)),
-				  softirq_node) {
+	if (!list->todo)
+		list->todo = llist_reverse_order(llist_del_all(&list->bios));
+	while (list->todo) {
+		if (bytes >= SOFTIRQ_BYTES)
+			break;
+		io = llist_entry(list->todo, struct coffer_io, softirq_node);
+		list->todo = list->todo->next;
+		bytes += io->iter.bi_size;
 		if (!coffer_cipher_usable())
 			hand_over(io);
 		else if (run(io, COFFER_OFFLOADED) == COFFER_CONVERTED)
 			coffer_io_finish(io);
 	}
+	if (list->todo || !llist_empty(&list->bios))
+		coffer_softirq_queue(&list->softirq);
 }
 
 static void to_softirq(struct coffer_io *io)
@@ -253,7 +278,7 @@ static void to_softirq(struct coffer_io *io)
  * coffer_queue_convert() - convert a bio's data, here or elsewhere
  * @io: ready for conversion, error 0
  *
- * Context: any. Never sleeps or waits.
+ * Context: any. Waits for nothing; a write may give up the CPU, unless io->nowait.
  * Return: COFFER_CONVERTED if it is done; COFFER_QUEUED if coffer_io_finish() has been
  * or will be called by somebody else.
  */
@@ -277,10 +302,10 @@ enum coffer_outcome coffer_queue_convert(struct coffer_io *io)
  */
 struct coffer_queue *coffer_queue_create(struct coffer_device *dev)
 {
-	unsigned int nr = min_t(unsigned int, nr_cpu_ids, MAX_HELPERS), i;
 	struct coffer_queue *queue;
+	unsigned int i;
 
-	queue = kzalloc(struct_size(queue, helpers, nr), GFP_KERNEL);
+	queue = kzalloc(sizeof(*queue), GFP_KERNEL);
 	if (!queue)
 		return NULL;
 	queue->workers = alloc_workqueue("coffer/%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
@@ -291,8 +316,7 @@ struct coffer_queue *coffer_queue_create(struct coffer_device *dev)
 	}
 	spin_lock_init(&queue->lock);
 	INIT_LIST_HEAD(&queue->bios);
-	queue->nr_helpers = nr;
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < NR_HELPERS; i++) {
 		queue->helpers[i].queue = queue;
 		INIT_WORK(&queue->helpers[i].work, helper_fn);
 	}
@@ -315,10 +339,8 @@ void coffer_queue_destroy(struct coffer_queue *queue)
 
 /**
  * coffer_queue_start() - set up what all mappings share
- *
- * Return: 0.
  */
-int coffer_queue_start(void)
+void coffer_queue_start(void)
 {
 	unsigned int cpu;
 
@@ -328,7 +350,6 @@ int coffer_queue_start(void)
 		init_llist_head(&list->bios);
 		coffer_softirq_init(&list->softirq, softirq_fn);
 	}
-	return 0;
 }
 
 /**

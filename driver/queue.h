@@ -4,8 +4,11 @@
 
 #include <linux/sizes.h>
 
-/* What a CPU takes at a time. Converting it takes about as long as waking a worker. */
-#define COFFER_CHUNK		SZ_32K
+/*
+ * What a CPU takes at a time. Converting it takes about as long as waking a worker.
+ * Whole pages, so that no two CPUs encrypt into the same one.
+ */
+#define COFFER_CHUNK		(PAGE_SIZE > SZ_32K ? PAGE_SIZE : (unsigned long)SZ_32K)
 
 /* One helper for so many bytes of a bio, and none below that. */
 #define COFFER_HELPER_BYTES	SZ_64K
@@ -25,7 +28,7 @@ enum coffer_outcome coffer_queue_convert(struct coffer_io *io);
 
 struct coffer_queue *coffer_queue_create(struct coffer_device *dev);
 void coffer_queue_destroy(struct coffer_queue *queue);
-int coffer_queue_start(void);
+void coffer_queue_start(void);
 void coffer_queue_stop(void);
 
 #endif

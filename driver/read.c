@@ -14,7 +14,7 @@
  *                                       ... or not:
  *                                         softirq, worker or several CPUs decrypt
  *                                         coffer_read_finish
- *                                           bio_endio -> coffer_end_io a second
+ *                                           bi_end_io -> coffer_end_io a second
  *                                           time, with nothing left to do
  *
  * Invariant: layers below consume bi_iter, so only the kept iter says where the data
@@ -33,6 +33,14 @@ void coffer_read_map(struct coffer_io *io)
 	io->todo = COFFER_DECRYPT;
 }
 
+static blk_status_t status(const struct coffer_io *io)
+{
+	if (likely(!io->error))
+		return BLK_STS_OK;
+	coffer_stat_add(io->dev, errors, 1);
+	return errno_to_blk_status(io->error);
+}
+
 /**
  * coffer_read_end_io() - decrypt, here or elsewhere
  * @io: a read that the device has finished
@@ -49,8 +57,7 @@ int coffer_read_end_io(struct coffer_io *io, blk_status_t *error)
 	}
 	if (coffer_queue_convert(io) == COFFER_QUEUED)
 		return DM_ENDIO_INCOMPLETE;
-	if (unlikely(io->error))
-		*error = errno_to_blk_status(io->error);
+	*error = status(io);
 	return DM_ENDIO_DONE;
 }
 
@@ -65,7 +72,10 @@ void coffer_read_finish(struct coffer_io *io)
 	struct bio *bio = coffer_bio(io);
 
 	io->todo = COFFER_NOTHING;
-	if (unlikely(io->error))
-		bio->bi_status = errno_to_blk_status(io->error);
-	bio_endio(bio);
+	bio->bi_status = status(io);
+	/*
+	 * Not bio_endio(): the block layer has done its part of the completion, and the
+	 * request that kept its queue alive meanwhile is gone.
+	 */
+	bio->bi_end_io(bio);
 }

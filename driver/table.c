@@ -77,7 +77,7 @@ static int parse_option(const char *word, struct coffer_params *params,
 	for (i = 0; i < ARRAY_SIZE(options); i++) {
 		const struct coffer_option *opt = &options[i];
 
-		if (opt->field ? !strstarts(word, opt->name) : strcmp(word, opt->name))
+		if (opt->field ? !strstarts(word, opt->name) : strcasecmp(word, opt->name))
 			continue;
 		if (*seen & BIT(i)) {
 			*error = "Option given twice";
@@ -89,7 +89,8 @@ static int parse_option(const char *word, struct coffer_params *params,
 		params->flags |= BIT(opt->flag);
 		return 0;
 	}
-	*error = "Unknown option";
+	*error = strstarts(word, "integrity") ?
+		 "Option integrity is not supported, see dm-crypt" : "Unknown option";
 	return -EINVAL;
 }
 

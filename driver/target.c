@@ -8,6 +8,7 @@
  * changes only while the mapping is suspended, when no bio is on its way.
  */
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -110,6 +111,7 @@ static int coffer_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto blank;
 	}
 	ti->private = dev;
+	mutex_init(&dev->key_lock);
 	ret = coffer_table_parse(&dev->params, argc, argv, ti->len, &ti->error);
 	if (!ret)
 		ret = setup(ti, dev);
@@ -133,17 +135,35 @@ blank:
 	return ret;
 }
 
+/*
+ * Large bios exist: direct I/O of huge pages. A write's bounce pages have to fit one
+ * vector, and a read is better decrypted while the rest of it is still on its way.
+ */
+#define MAX_SECTORS	(BIO_MAX_VECS << (PAGE_SHIFT - SECTOR_SHIFT))
+
 static int coffer_map(struct dm_target *ti, struct bio *bio)
 {
 	struct coffer_device *dev = ti->private;
 	struct coffer_io *io = coffer_io(bio);
 	sector_t sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 
+	io->todo = COFFER_NOTHING;
 	/* data or not is told by op and size: a flush may bring data */
 	if (likely(bio_has_data(bio))) {
 		/* where the block layer keeps to io_hints this cannot be */
 		if (unlikely(((sector << SECTOR_SHIFT) | bio->bi_iter.bi_size) & dev->unit_mask))
 			return DM_MAPIO_KILL;
+		if (unlikely(bio_sectors(bio) > MAX_SECTORS)) {
+			if (bio->bi_opf & REQ_NOWAIT) {
+				/* half of it done and the rest refused helps nobody */
+				bio_wouldblock_error(bio);
+				return DM_MAPIO_SUBMITTED;
+			}
+			if (bio->bi_opf & COFFER_REQ_ATOMIC)
+				return DM_MAPIO_KILL;
+			/* device-mapper sends the rest once this much is on its way */
+			dm_accept_partial_bio(bio, MAX_SECTORS);
+		}
 		io->dev = dev;
 		io->source = bio->bi_io_vec;
 		io->iter = bio->bi_iter;
@@ -155,7 +175,8 @@ static int coffer_map(struct dm_target *ti, struct bio *bio)
 
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		coffer_read_map(io);
+		if (likely(bio->bi_iter.bi_size))
+			coffer_read_map(io);
 		return DM_MAPIO_REMAPPED;
 	case REQ_OP_WRITE:
 		if (likely(bio->bi_iter.bi_size))
@@ -163,7 +184,6 @@ static int coffer_map(struct dm_target *ti, struct bio *bio)
 		fallthrough;
 	case REQ_OP_FLUSH:
 	case REQ_OP_DISCARD:
-		io->todo = COFFER_NOTHING;
 		return DM_MAPIO_REMAPPED;
 	default:
 		/* write zeroes and the like would put plaintext on the device */
@@ -195,7 +215,7 @@ static int coffer_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *er
 static void coffer_status(struct dm_target *ti, status_type_t type,
 			  unsigned int status_flags, char *result, unsigned int maxlen)
 {
-	const struct coffer_device *dev = ti->private;
+	struct coffer_device *dev = ti->private;
 	unsigned int sz = 0;
 
 	switch (type) {
@@ -207,7 +227,9 @@ static void coffer_status(struct dm_target *ti, status_type_t type,
 
 	case STATUSTYPE_TABLE:
 		DMEMIT("aes-xts-plain64 ");
+		mutex_lock(&dev->key_lock);
 		sz += coffer_key_emit(&dev->key, result + sz, maxlen - sz);
+		mutex_unlock(&dev->key_lock);
 		DMEMIT(" %llu %s %llu", dev->params.iv_offset, dev->lower->name,
 		       (unsigned long long)dev->params.start);
 		sz += coffer_table_emit_options(&dev->params, result + sz, maxlen - sz);
@@ -233,22 +255,21 @@ static void coffer_postsuspend(struct dm_target *ti)
 	set_bit(COFFER_SUSPENDED, &dev->state);
 }
 
+/* From here on, before any bio comes, messages leave the key alone. */
 static int coffer_preresume(struct dm_target *ti)
 {
 	struct coffer_device *dev = ti->private;
+	int ret = 0;
 
-	if (!test_bit(COFFER_KEY_VALID, &dev->state)) {
+	mutex_lock(&dev->key_lock);
+	if (test_bit(COFFER_KEY_VALID, &dev->state)) {
+		clear_bit(COFFER_SUSPENDED, &dev->state);
+	} else {
 		DMERR("%s: not resumed: no key is set", dev->lower->name);
-		return -EAGAIN;
+		ret = -EAGAIN;
 	}
-	return 0;
-}
-
-static void coffer_resume(struct dm_target *ti)
-{
-	struct coffer_device *dev = ti->private;
-
-	clear_bit(COFFER_SUSPENDED, &dev->state);
+	mutex_unlock(&dev->key_lock);
+	return ret;
 }
 
 /*
@@ -261,8 +282,12 @@ static int coffer_message(struct dm_target *ti, unsigned int argc, char **argv,
 	struct coffer_device *dev = ti->private;
 	bool set = argc == 3 && !strcasecmp(argv[1], "set");
 	bool wipe = argc == 2 && !strcasecmp(argv[1], "wipe");
+	unsigned int noio;
 	int ret = -EINVAL;
 
+	mutex_lock(&dev->key_lock);
+	/* to get memory may mean to write to this very device, which is suspended */
+	noio = memalloc_noio_save();
 	if (strcasecmp(argv[0], "key") || (!set && !wipe)) {
 		DMWARN("%s: unknown message", dev->lower->name);
 	} else if (!test_bit(COFFER_SUSPENDED, &dev->state)) {
@@ -272,10 +297,11 @@ static int coffer_message(struct dm_target *ti, unsigned int argc, char **argv,
 		if (ret)
 			DMERR("%s: key not set: %s", dev->lower->name, ti->error);
 	} else {
+		clear_bit(COFFER_KEY_VALID, &dev->state);
 		ret = coffer_key_wipe(&dev->key, &dev->cipher);
-		if (!ret)
-			clear_bit(COFFER_KEY_VALID, &dev->state);
 	}
+	memalloc_noio_restore(noio);
+	mutex_unlock(&dev->key_lock);
 	/* even in a message that was not understood */
 	if (argc > 2 && *argv[2] != ':')
 		memset(argv[2], 'x', strlen(argv[2]));
@@ -299,21 +325,10 @@ static void coffer_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max_t(unsigned int, limits->physical_block_size, unit);
 	limits->io_min = max_t(unsigned int, limits->io_min, unit);
 	/* keeps a data unit in one piece of memory, but for a page boundary */
-	limits->dma_alignment = limits->logical_block_size - 1;
+	limits->dma_alignment = max_t(unsigned int, limits->dma_alignment,
+				      limits->logical_block_size - 1);
 	/* an atomic write may not be split, so its pages have to fit one vector */
 	coffer_limit_atomic_writes(limits, BIO_MAX_VECS << PAGE_SHIFT);
-}
-
-/*
- * Lets an owner's tool ask the disk what it is. Never without CAP_SYS_RAWIO, even if
- * the mapping covers the whole device: commands reach the data around the encryption.
- */
-static int coffer_prepare_ioctl(COFFER_PREPARE_IOCTL_ARGS)
-{
-	struct coffer_device *dev = ti->private;
-
-	*bdev = dev->lower->bdev;
-	return 1;
 }
 
 struct target_type coffer_target = {
@@ -328,9 +343,11 @@ struct target_type coffer_target = {
 	.status = coffer_status,
 	.postsuspend = coffer_postsuspend,
 	.preresume = coffer_preresume,
-	.resume = coffer_resume,
 	.message = coffer_message,
-	.prepare_ioctl = coffer_prepare_ioctl,
+	/*
+	 * No prepare_ioctl, as in dm-crypt: SG_IO and its like would write around the
+	 * encryption, and a virtual machine that is given the mapping sends just those.
+	 */
 	.iterate_devices = coffer_iterate_devices,
 	.io_hints = coffer_io_hints,
 };

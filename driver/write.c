@@ -28,8 +28,6 @@
 #include "io.h"
 #include "queue.h"
 
-#define MAX_WRITE_SECTORS	(BIO_MAX_VECS << (PAGE_SHIFT - SECTOR_SHIFT))
-
 static unsigned int nr_pages(const struct coffer_io *io)
 {
 	return DIV_ROUND_UP(io->iter.bi_size, PAGE_SIZE);
@@ -63,11 +61,6 @@ int coffer_write_map(struct coffer_io *io)
 	bool hit;
 
 	io->nowait = bio->bi_opf & REQ_NOWAIT;
-	if (unlikely(bio_sectors(bio) > MAX_WRITE_SECTORS)) {
-		/* device-mapper sends the rest once this much is on its way */
-		dm_accept_partial_bio(bio, MAX_WRITE_SECTORS);
-		io->iter.bi_size = bio->bi_iter.bi_size;
-	}
 	io->bounce = coffer_bounce_get(&dev->bounce, io->own, nr_pages(io),
 				       !io->nowait, &hit);
 	if (unlikely(!io->bounce)) {
