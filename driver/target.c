@@ -171,7 +171,9 @@ static int coffer_map(struct dm_target *ti, struct bio *bio)
 		io->error = 0;
 	}
 	bio_set_dev(bio, dev->lower->bdev);
-	bio->bi_iter.bi_sector = sector + dev->params.start;
+	/* an empty flush is for the whole device and names no sector */
+	if (likely(bio_sectors(bio)))
+		bio->bi_iter.bi_sector = sector + dev->params.start;
 
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
