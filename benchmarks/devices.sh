@@ -1,0 +1,169 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# To be sourced, as root, in a guest or on the machine itself: the backing store
+# and the variants over it.
+#
+#   variant        unit        is
+#   raw            0           the store itself
+#   linear         0           dm-linear: what device-mapper costs without a cipher
+#   dm-crypt       512, 4096   dm-crypt as it comes
+#   dm-crypt-tuned 512, 4096   dm-crypt with no_read_workqueue no_write_workqueue
+#   coffer         512, 4096
+#
+# All mappings lie over the same sectors of the same store and exist at the same
+# time (device-mapper shares the claim of the store among its own mappings).
+# An idle mapping costs the others nothing, while a fresh one would measure its
+# cold pools and udev's look at it. As a side effect nothing else can mount the
+# store while we use it.
+#
+# Invariants: nothing is written before a mapping holds the claim. What
+# was set up here, and only that, is taken down by devices_remove.
+
+prefix=coffer-bench
+# 512 bits, two different halves; it protects nothing
+bench_key=$(printf '%02x' {0..63})
+mapped=()	# names, in order of creation
+loaded=()	# modules that were not there before
+store_dev=		# block device beneath everything
+
+devices_die() { echo "devices: $*" >&2; exit 1; }
+
+# module NAME [PARAMETER...]: load it, and remember to unload it
+module()
+{
+	local name=$1
+	[ ! -d "/sys/module/$name" ] || return 0
+	modprobe "$@" || devices_die "cannot load module $name"
+	loaded+=("$name")
+}
+
+# A RAM disk: completes inside submission, so it shows the cost of the path and
+# nothing else.
+store_brd() # BYTES
+{
+	[ ! -d /sys/module/brd ] || devices_die "brd is in use by others"
+	module brd rd_nr=1 rd_size=$(($1 / 1024)) max_part=0
+	store_dev=/dev/ram0
+}
+
+# A modelled SSD: 80 us an I/O, completions from a timer interrupt.
+store_null_blk() # BYTES
+{
+	local dir=/sys/kernel/config/nullb/$prefix
+	module null_blk nr_devices=0
+	mkdir "$dir" || devices_die "no configfs for null_blk"
+	echo $(($1 / 1048576)) > "$dir/size"
+	echo 1 > "$dir/memory_backed"
+	echo 2 > "$dir/irqmode"
+	echo 80000 > "$dir/completion_nsec"
+	echo 1 > "$dir/power"
+	store_dev=/dev/$(
+		# up to 6.x nullb<index>, later the name of the directory
+		[ -b "/dev/$prefix" ] && echo "$prefix" ||
+			echo "nullb$(cat "$dir/index")")
+}
+
+# device_of VARIANT UNIT: the path to measure
+device_of()
+{
+	if [ "$1" = raw ]; then
+		echo "$store_dev"
+	else
+		echo "/dev/mapper/$prefix-$1-$2"
+	fi
+}
+
+# table VARIANT UNIT SECTORS
+table()
+{
+	local target=crypt opts=()
+	case $1 in
+	linear) echo "0 $3 linear $store_dev 0"; return ;;
+	dm-crypt) ;;
+	dm-crypt-tuned) opts+=(no_read_workqueue no_write_workqueue) ;;
+	coffer) target=coffer ;;
+	*) devices_die "unknown variant $1" ;;
+	esac
+	[ "$2" = 512 ] || opts+=("sector_size:$2" iv_large_sectors)
+	echo "0 $3 $target aes-xts-plain64 $bench_key 0 $store_dev 0 ${#opts[*]} ${opts[*]}"
+}
+
+# load_target VARIANT: the module behind it. Coffer is the file $COFFER_MODULE.
+load_target()
+{
+	case $1 in
+	dm-crypt*) module dm_crypt ;;
+	coffer)
+		[ ! -d /sys/module/dm_coffer ] || return 0
+		insmod "$COFFER_MODULE" || devices_die "cannot load $COFFER_MODULE"
+		loaded+=(dm_coffer)
+		;;
+	esac
+}
+
+# devices_map VARIANT UNIT BYTES [--readonly]
+devices_map()
+{
+	local name=$prefix-$1-$2
+	[ "$1" != raw ] || return 0
+	load_target "$1"
+	table "$1" "$2" $(($3 / 512)) | dmsetup create "$name" "${@:4}" ||
+		devices_die "cannot map $1 with data unit $2 over $store_dev"
+	mapped+=("$name")
+}
+
+# Give every block of the store a content, through a mapping, which holds the claim.
+devices_precondition() # BYTES
+{
+	local name=$prefix-fill
+	echo "0 $(($1 / 512)) linear $store_dev 0" | dmsetup create "$name" ||
+		devices_die "$store_dev is in use"
+	mapped+=("$name")
+	[ -b "/dev/mapper/$name" ] || devices_die "$name is not a block device"
+	fio --name=precondition --filename="/dev/mapper/$name" --size="$1" \
+		--rw=write --bs=1M --direct=1 --allow_file_create=0 --thread \
+		--output=/dev/null || devices_die "preconditioning failed"
+	dmsetup remove --retry "$name"
+	unset 'mapped[-1]'
+}
+
+# cipher_of VARIANT UNIT: the name of the cipher driver that serves it
+cipher_of()
+{
+	case $1 in
+	coffer)
+		dmsetup status "$prefix-$1-$2" | grep -o '[a-z0-9_()-]*xts[a-z0-9_()-]*' |
+			head -n 1 ;;
+	dm-crypt*)
+		# it asks for xts(aes) and gets what has the highest priority
+		awk -v RS= -F'\n' '
+		{
+			split("", f)
+			for (i = 1; i <= NF; i++)
+				if (split($i, kv, / *: */) == 2)
+					f[kv[1]] = kv[2]
+		}
+		f["name"] == "xts(aes)" && f["internal"] == "no" &&
+				f["priority"] + 0 >= best {
+			best = f["priority"] + 0
+			driver = f["driver"]
+		}
+		END { print driver }' /proc/crypto ;;
+	esac
+}
+
+devices_remove()
+{
+	local i
+	for ((i = ${#mapped[*]} - 1; i >= 0; i--)); do
+		dmsetup remove --retry "${mapped[i]}" || :
+	done
+	[ ! -d "/sys/kernel/config/nullb/$prefix" ] ||
+		rmdir "/sys/kernel/config/nullb/$prefix" || :
+	for ((i = ${#loaded[*]} - 1; i >= 0; i--)); do
+		# dm_crypt may have found another user by now
+		rmmod "${loaded[i]}" || :
+	done
+	mapped=() loaded=()
+}
