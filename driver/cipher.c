@@ -196,7 +196,7 @@ static __always_inline int convert(const struct coffer_cipher *cipher, bool encr
 {
 	struct stack_request stack __uninitialized;
 	struct skcipher_request *req = &stack.req;
-	struct scatterlist sg, bounce_sg;
+	struct scatterlist sg = {}, bounce_sg = {};
 	struct scatterlist *dst = bounce ? &bounce_sg : NULL;
 	const unsigned int unit = cipher->data_unit;
 	u64 iv_sector = iter.bi_sector;
@@ -204,9 +204,9 @@ static __always_inline int convert(const struct coffer_cipher *cipher, bool encr
 	int ret;
 
 	init_request(req, cipher);
-	sg_init_table(&sg, 1);
+	sg_init_marker(&sg, 1);
 	if (bounce)
-		sg_init_table(dst, 1);
+		sg_init_marker(dst, 1);
 
 	while (iter.bi_size) {
 		struct bio_vec bv = bvec_iter_bvec(vecs, iter);
@@ -257,9 +257,9 @@ next:
  * Return: 0 or a negative errno; on error some of the memory may be decrypted.
  */
 int coffer_decrypt(const struct coffer_cipher *cipher, struct bio_vec *vecs,
-		   struct bvec_iter iter)
+		   const struct bvec_iter *iter)
 {
-	return convert(cipher, false, vecs, iter, NULL);
+	return convert(cipher, false, vecs, *iter, NULL);
 }
 
 /**
@@ -273,7 +273,7 @@ int coffer_decrypt(const struct coffer_cipher *cipher, struct bio_vec *vecs,
  * Return: 0 or a negative errno.
  */
 int coffer_encrypt(const struct coffer_cipher *cipher, const struct bio_vec *vecs,
-		   struct bvec_iter iter, const struct bio_vec *bounce)
+		   const struct bvec_iter *iter, const struct bio_vec *bounce)
 {
-	return convert(cipher, true, vecs, iter, bounce);
+	return convert(cipher, true, vecs, *iter, bounce);
 }

@@ -21,8 +21,8 @@ const char *coffer_cipher_driver(const struct coffer_cipher *cipher);
 
 bool coffer_cipher_usable(void);
 int coffer_decrypt(const struct coffer_cipher *cipher, struct bio_vec *vecs,
-		   struct bvec_iter iter);
+		   const struct bvec_iter *iter);
 int coffer_encrypt(const struct coffer_cipher *cipher, const struct bio_vec *vecs,
-		   struct bvec_iter iter, const struct bio_vec *bounce);
+		   const struct bvec_iter *iter, const struct bio_vec *bounce);
 
 #endif

@@ -24,14 +24,17 @@ static_assert(COFFER_CHUNK % PAGE_SIZE == 0);
 void coffer_io_convert(struct coffer_io *io, unsigned int from, unsigned int bytes)
 {
 	const struct coffer_cipher *cipher = &io->dev->cipher;
-	struct bvec_iter iter = io->iter;
+	const struct bvec_iter *iter = &io->iter;
+	struct bvec_iter part;
 	int ret;
 
-	if (from) {
-		bvec_iter_advance(io->source, &iter, from);
-		iter.bi_sector += from >> SECTOR_SHIFT;
+	if (bytes != iter->bi_size) {
+		part = *iter;
+		bvec_iter_advance(io->source, &part, from);
+		part.bi_sector += from >> SECTOR_SHIFT;
+		part.bi_size = bytes;
+		iter = &part;
 	}
-	iter.bi_size = bytes;
 	if (io->todo == COFFER_RETURN_PAGES)
 		ret = coffer_encrypt(cipher, io->source, iter,
 				     io->bounce + (from >> PAGE_SHIFT));

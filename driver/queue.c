@@ -198,22 +198,10 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 	return atomic_dec_and_test(&io->chunks_left) ? COFFER_CONVERTED : COFFER_QUEUED;
 }
 
-static void convert_here(struct coffer_io *io, enum coffer_where where)
-{
-	unsigned int total = io->iter.bi_size, from;
-
-	for (from = 0; from < total; from += COFFER_CHUNK) {
-		coffer_io_convert(io, from, min_t(unsigned int, total - from, COFFER_CHUNK));
-		if (total > COFFER_CHUNK)
-			let_others_run(io);
-	}
-	count(io, where);
-}
-
 static enum coffer_outcome run_large(struct coffer_io *io, enum coffer_where where)
 {
 	struct coffer_queue *queue = io->dev->queue;
-	unsigned int wake;
+	unsigned int total = io->iter.bi_size, from, wake;
 
 	if (test_bit(COFFER_HANDOVER, &io->dev->params.flags)) {
 		hand_over(io);
@@ -222,13 +210,17 @@ static enum coffer_outcome run_large(struct coffer_io *io, enum coffer_where whe
 	wake = helpers_to_wake(io);
 	if (wake || (READ_ONCE(queue->nr_awake) && io->dev->params.fanout != 1))
 		return fan_out(io, wake);
-	if (in_serving_softirq() && io->iter.bi_size > SOFTIRQ_BYTES) {
+	if (in_serving_softirq() && total > SOFTIRQ_BYTES) {
 		hand_over(io);
 		return COFFER_QUEUED;
 	}
 
+	count(io, where);
 	atomic_inc(&queue->busy);
-	convert_here(io, where);
+	for (from = 0; from < total; from += COFFER_CHUNK) {
+		coffer_io_convert(io, from, min_t(unsigned int, total - from, COFFER_CHUNK));
+		let_others_run(io);
+	}
 	atomic_dec(&queue->busy);
 	return COFFER_CONVERTED;
 }
@@ -238,7 +230,8 @@ static enum coffer_outcome run(struct coffer_io *io, enum coffer_where where)
 {
 	if (unlikely(io->iter.bi_size > io->dev->inline_bytes))
 		return run_large(io, where);
-	convert_here(io, where);
+	count(io, where);
+	coffer_io_convert(io, 0, io->iter.bi_size);
 	return COFFER_CONVERTED;
 }
 

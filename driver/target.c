@@ -170,7 +170,10 @@ static int coffer_map(struct dm_target *ti, struct bio *bio)
 		io->iter.bi_sector = sector + dev->params.iv_offset;
 		io->error = 0;
 	}
-	bio_set_dev(bio, dev->lower->bdev);
+	/* bio_set_dev() but for the cgroup, which device-mapper sets as it submits */
+	bio_clear_flag(bio, BIO_REMAPPED);
+	bio_clear_flag(bio, BIO_BPS_THROTTLED);
+	bio->bi_bdev = dev->lower->bdev;
 	/* an empty flush is for the whole device and names no sector */
 	if (likely(bio_sectors(bio)))
 		bio->bi_iter.bi_sector = sector + dev->params.start;
