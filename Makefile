@@ -2,7 +2,7 @@
 #
 # Delegates only: each target calls a script that can be called by hand.
 
-KERNELS ?= 6.1 6.12
+KERNELS ?= 6.12 6.1
 release := $(shell uname -r)
 headers := /lib/modules/$(release)/build
 
@@ -12,6 +12,8 @@ help:
 	@echo "make               the module for the running kernel, build/$(release)/dm-coffer.ko"
 	@echo "make install       put it where modprobe finds it (as root)"
 	@echo "make check         all tests, in virtual machines (as root)"
+	@echo "make check-all     and those for unusual devices, memory pressure and races"
+	@echo "make check-cryptsetup  cryptsetup's own tests on the module (long)"
 	@echo "make check-lint    shellcheck, sparse, checkpatch (as root)"
 	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
 	@echo "                   QUICK=1 under 4 minutes; READONLY=1 never writes (as root)"
@@ -37,6 +39,13 @@ module-%: deps
 check: deps modules
 	@tests/run $(KERNELS)
 
+# and the scripts that tests/guest/run names as not yet part of it
+check-all: deps modules
+	@COFFER_ALL=1 tests/run $(KERNELS)
+
+check-cryptsetup: deps module-6.12
+	@tests/cryptsetup/run
+
 check-lint: deps
 	@tests/lint
 
@@ -56,4 +65,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules check check-lint bench bench-insn clean root deps
+.PHONY: all help module install modules check check-all check-cryptsetup check-lint bench bench-insn clean root deps

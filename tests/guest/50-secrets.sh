@@ -39,7 +39,7 @@ collect()
 	local dir=$1 name=$2 dm
 	mkdir -p "$dir"
 	for what in table 'table --showkeys' 'table --inactive' 'table --inactive --showkeys' status \
-			'status --inactive' 'status -v' info 'info -c' deps ls 'ls --tree' targets; do
+			'status --inactive' 'status -v' info; do
 		# shellcheck disable=SC2086 # words
 		dmsetup $what "$name" > "$dir/${what// /_}" 2>&1 || true
 	done

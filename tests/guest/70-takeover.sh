@@ -96,7 +96,9 @@ if [ "$us" = coffer ]; then
 	_undo unload
 	check "takeover=1 registers crypt 1.28" sh -c 'dmsetup targets | grep -Eq "^crypt +v1\.28\.0"'
 	check "and coffer" sh -c 'dmsetup targets | grep -q "^coffer "'
-	check "dm-crypt is not loaded, and cannot be" must_fail modprobe dm_crypt
+	# 6.1 says that the name exists, which modprobe takes for a module that is loaded
+	check "dm-crypt is not loaded, and cannot be" \
+		sh -c 'modprobe dm_crypt; ! grep -q "^dm_crypt " /proc/modules'
 else
 	modprobe dm_crypt
 fi
@@ -146,7 +148,6 @@ resize()
 	holds "$1" "$(cat "$WORK/$1.sum")"
 }
 check "luks2, key in the keyring: resize, and back" resize l2
-check "luks2, 4096: resize, and back" resize l4
 
 # no_resize NAME: cryptsetup would load the key that the table shows, which is none
 no_resize()
@@ -200,7 +201,6 @@ refresh()
 	holds "$1" "$(cat "$WORK/$1.sum")"
 }
 check "luks2: refresh with flags, and without" refresh l2
-check "luks2, 4096: refresh with flags, and without" refresh l4
 must_fail_refresh()
 {
 	must_fail cryptsetup refresh --key-file "$pw" --perf-same_cpu_crypt l1
@@ -233,7 +233,6 @@ suspend()
 }
 check "luks1: suspend, wrong passphrase, resume" suspend l1
 check "luks2: suspend, wrong passphrase, resume" suspend l2
-check "luks2, 4096: suspend, wrong passphrase, resume" suspend l4
 cryptsetup luksSuspend l2
 check "a suspended volume stays closed to dmsetup resume" must_fail dmsetup resume l2
 cryptsetup luksResume --key-file "$pw" l2
@@ -266,10 +265,10 @@ volumes+=("p2 $(cat "$WORK/p2.sum") --type plain --key-file $WORK/key -c $AES -s
 online()
 {
 	local store=$1 dir=$WORK/mnt writer n
-	mkfs.ext4 -q -O ^has_journal "$store" 16M
+	mkfs.ext4 -q -O ^has_journal "$store" 10M
 	mkdir -p "$dir"
 	mount "$store" "$dir"
-	head -c 4M /dev/urandom > "$dir/old"
+	head -c 3M /dev/urandom > "$dir/old"
 	sha256sum < "$dir/old" > "$WORK/old.sum"
 	umount "$dir"
 	cryptsetup reencrypt --encrypt --init-only --reduce-device-size 8M -q --key-file "$pw" \
@@ -306,7 +305,7 @@ online()
 	ours enc
 	content enc > "$WORK/enc.sum"
 }
-store=$(mkram 24)
+store=$(mkram 18)
 check "online encryption with a writer" online "$store"
 volumes+=("enc $(cat "$WORK/enc.sum") $store")
 

@@ -16,6 +16,7 @@ note "seed $seed"
 diffio=$TOOLS/diffio
 model=$WORK/model
 key=$(hexkey devices 64)
+most=16384	# sectors
 echo 8 > /proc/sys/vm/nr_hugepages
 _undo "echo 0 > /proc/sys/vm/nr_hugepages"
 
@@ -37,31 +38,26 @@ none()
 	done
 }
 
-# twins A B UNIT SECTORS [DIFFIO-OPTION...]: dm-crypt on A and the target on B do the
-# same requests; then both stores are equal, and each reads the other's. AFTER is called,
-# if set, when both are mapped.
+# twins A B UNIT SECTORS: dm-crypt on A and the target on B do the same requests, large
+# ones and several in flight; then both stores are equal, and each reads the other's. AFTER
+# is called, if set, when both are mapped.
 twins()
 {
 	local a=$1 b=$2 unit=$3 sectors=$4
-	shift 4
-	[ $# -gt 0 ] || set -- -n 40 -b 4194304
 	none
 	map ref crypt "$(table "$a" "$unit")" "$sectors"
 	map dut "$COFFER_TARGET" "$(table "$b" "$unit")" "$sectors"
 	${after:-true}
 	rm -f "$model"
 	"$diffio" fill -s "$seed" -m "$model" /dev/mapper/ref /dev/mapper/dut
-	"$diffio" run -s "$seed" "$@" -m "$model" /dev/mapper/ref /dev/mapper/dut
-	"$diffio" verify -m "$model" /dev/mapper/ref /dev/mapper/dut
+	"$diffio" run -s "$seed" -n 12 -b 4194304 -m "$model" /dev/mapper/ref /dev/mapper/dut
+	"$diffio" run -s "$seed" -n 48 -b 524288 -q 8 -m "$model" /dev/mapper/ref /dev/mapper/dut
 	none
 	"$diffio" same "$a" "$b"
 	map dut "$COFFER_TARGET" "$(table "$a" "$unit")" "$sectors"
 	"$diffio" verify -m "$model" /dev/mapper/dut
 	none
 }
-
-# twins_deep: the same with several requests in flight
-twins_deep() { twins "$@" -n 120 -b 1048576 -q 8; }
 
 # scsi PARAMETER...: the names of as many disks as add_host= says, else of one
 scsi()
@@ -72,7 +68,8 @@ scsi()
 		add_host=*) hosts=${p#*=} ;;
 		esac
 	done
-	modprobe scsi_debug per_host_store=1 dev_size_mb=20 delay=0 "$@"
+	modprobe sd_mod
+	modprobe scsi_debug per_host_store=1 dev_size_mb=8 delay=0 "$@"
 	_undo "rmmod scsi_debug"
 	for p in $(seq 100); do
 		disks=$(ls -d /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*:*/block/* 2> /dev/null || true)
@@ -82,6 +79,25 @@ scsi()
 	for p in $disks; do echo "/dev/${p##*/}"; done
 }
 unscsi() { rmmod scsi_debug; }
+
+# sums DISK UNIT: does the block layer send a sum with each sector to and fro?
+sums()
+{
+	local event=/sys/kernel/tracing/events/scsi/scsi_dispatch_cmd_start
+	_undo "echo 0 > $event/enable"
+	none
+	map dut "$COFFER_TARGET" "$(table "$1" "$2")" "$most"
+	: > /sys/kernel/tracing/trace
+	echo 1 > $event/enable
+	dd if=/dev/zero of=/dev/mapper/dut bs=64k count=4 oflag=direct conv=notrunc status=none
+	dd if=/dev/mapper/dut of=/dev/null bs=64k count=4 iflag=direct status=none
+	echo 0 > $event/enable
+	none
+	grep -o 'prot_sgl=[0-9]* prot_op=[A-Z_]*' /sys/kernel/tracing/trace | sort | uniq -c > "$WORK/sums"
+	cat "$WORK/sums"
+	grep -q 'prot_sgl=[1-9][0-9]* prot_op=SCSI_PROT_WRITE_PASS' "$WORK/sums" &&
+		grep -q 'prot_sgl=[1-9][0-9]* prot_op=SCSI_PROT_READ_PASS' "$WORK/sums"
+}
 
 # attr DEVICE FILE: beneath its directory in sysfs
 attr() { cat "/sys/dev/block/$(mountpoint -x "$1")/$2"; }
@@ -110,14 +126,13 @@ verified()
 for mode in 0 1 2; do
 	delay=()
 	[ $mode != 2 ] || delay=(completion_nsec=20000)
-	a=$(mkram 16 irqmode=$mode "${delay[@]}") b=$(mkram 16 irqmode=$mode "${delay[@]}")
-	check "null_blk irqmode $mode, unit 4096" twins_deep "$a" "$b" 4096 32768
-	check "null_blk irqmode $mode, unit 512, up to 4 MiB" twins "$a" "$b" 512 32768
+	a=$(mkram 8 irqmode=$mode "${delay[@]}") b=$(mkram 8 irqmode=$mode "${delay[@]}")
+	check "null_blk irqmode $mode" twins "$a" "$b" 512 $most
 	map dut "$COFFER_TARGET" "$(table "$b")"
 	check "null_blk irqmode $mode: fio verify, io_uring" verified /dev/mapper/dut \
-		--ioengine=io_uring --iodepth=16 --bsrange=512-64k --io_size=6M
+		--ioengine=io_uring --iodepth=16 --bsrange=512-64k --io_size=4M
 	check "null_blk irqmode $mode: fio verify, libaio" verified /dev/mapper/dut \
-		--ioengine=libaio --iodepth=16 --bsrange=512-1m --io_size=12M
+		--ioengine=libaio --iodepth=16 --bsrange=512-1m --io_size=8M
 	unmap dut
 	freeram "$a"
 	freeram "$b"
@@ -125,32 +140,29 @@ done
 
 while read -r name unit attrs; do
 	read -ra attrs <<< "$attrs"
-	a=$(mkram 16 "${attrs[@]}") b=$(mkram 16 "${attrs[@]}")
-	check "null_blk $name, unit $unit: up to 4 MiB" twins "$a" "$b" "$unit" 32768
-	check "null_blk $name, unit $unit: depth 8" twins_deep "$a" "$b" "$unit" 32768
+	a=$(mkram 8 "${attrs[@]}") b=$(mkram 8 "${attrs[@]}")
+	check "null_blk $name, unit $unit" twins "$a" "$b" "$unit" $most
 	freeram "$a"
 	freeram "$b"
 done <<- END
 	max_sectors-8 512 max_sectors=8 irqmode=1
 	max_sectors-16 4096 max_sectors=16 irqmode=2 completion_nsec=10000
 	max_sectors-9 512 max_sectors=9 irqmode=0
-	virt_boundary 512 virt_boundary=1 irqmode=1
 	virt_boundary+max_sectors-16 4096 virt_boundary=1 max_sectors=16 irqmode=1
 	one-tag 512 hw_queue_depth=1 irqmode=2 completion_nsec=10000
-	blocks-4096 4096 blocksize=4096 irqmode=1
 	blocks-4096+max_sectors-8 512 blocksize=4096 max_sectors=8 irqmode=1
 	write-cache 512 cache_size=2 irqmode=1
 	blocking 4096 blocking=1 irqmode=0
 END
 
 # Limits that shrink while a mapping is in use
-a=$(mkram 16) b=$(mkram 16)
+a=$(mkram 8) b=$(mkram 8)
 shrink()
 {
 	local d
 	for d in "$a" "$b"; do echo 4 > "/sys/dev/block/$(mountpoint -x "$d")/queue/max_sectors_kb"; done
 }
-after=shrink check "max_sectors_kb of 4, set when mapped" twins "$a" "$b" 512 32768
+after=shrink check "max_sectors_kb of 4, set when mapped" twins "$a" "$b" 512 $most
 freeram "$a"
 freeram "$b"
 
@@ -159,18 +171,17 @@ freeram "$b"
 while read -r name unit params; do
 	read -ra params <<< "$params"
 	readarray -t d < <(scsi add_host=2 "${params[@]}")
-	after=shape check "scsi $name, unit $unit: up to 4 MiB" twins "${d[@]}" "$unit" 32768
-	check "scsi $name, unit $unit: depth 8" twins_deep "${d[@]}" "$unit" 32768
+	after=shape check "scsi $name, unit $unit" twins "${d[@]}" "$unit" $most
 	case $name in
 	DIX*)
 		equal "scsi $name: the disk has an integrity format" \
 			"$(attr "${d[1]}" integrity/format | cut -c1-7)" T10-DIF
-		note "scsi $name: $(grep -h dix_ /proc/scsi/scsi_debug/* | sort -u | tr '\n' ' ')"
-		check "scsi $name: sums went with the data, without errors" grep -hEq \
-			'dix_reads=[1-9][0-9]*, dix_writes=[1-9][0-9]*, dif_errors=0$' \
-			/proc/scsi/scsi_debug/* ;;
+		check "scsi $name: sums go with the data both ways" sums "${d[1]}" "$unit" ;;
+	misaligned)
+		control "scsi $name: where no sums are, none are seen" 1 'prot_sgl=0' \
+			sums "${d[1]}" "$unit" ;;
 	blocks-4096)
-		map dut "$COFFER_TARGET" "$(table "${d[1]}" "$unit")" 32768
+		map dut "$COFFER_TARGET" "$(table "${d[1]}" "$unit")" $most
 		"$diffio" flip "${d[1]}" 5000000
 		control "one flipped bit on the store is noticed by the mapping" 1 'the content differs' \
 			"$diffio" verify -m "$model" /dev/mapper/dut
@@ -183,8 +194,7 @@ done <<- END
 	misaligned 512 physblk_exp=3 lowest_aligned=7
 	odd-optimum 4096 opt_blks=1025 physblk_exp=3
 	DIX-1 512 dif=1 dix=1 guard=0
-	DIX-1-4096 4096 dif=1 dix=1 guard=1 sector_size=4096
-	DIX-3 4096 dif=3 dix=1 guard=0
+	DIX-3-4096 4096 dif=3 dix=1 guard=1 sector_size=4096
 END
 
 # ---- odd sizes ----------------------------------------------------------------------------
@@ -196,10 +206,9 @@ done
 cp "$WORK/file.a" "$WORK/file.b"
 a=$(losetup -f --show "$WORK/file.a") && _undo "losetup -d $a"
 b=$(losetup -f --show "$WORK/file.b") && _undo "losetup -d $b"
-check "loop of 8197 sectors, unit 512, whole" twins "$a" "$b" 512 8197 -n 60 -b 524288
-check "loop of 8197 sectors, unit 512, depth 8" twins_deep "$a" "$b" 512 8197
-check "loop of 8197 sectors, unit 4096, whole units" twins "$a" "$b" 4096 8192 -n 60 -b 524288
-check "loop of 8197 sectors, unit 1024, whole units" twins "$a" "$b" 1024 8196 -n 60 -b 524288
+check "loop of 8197 sectors, unit 512, whole" twins "$a" "$b" 512 8197
+check "loop of 8197 sectors, unit 4096, whole units" twins "$a" "$b" 4096 8192
+check "loop of 8197 sectors, unit 1024, whole units" twins "$a" "$b" 1024 8196
 for unit in 1024 4096; do
 	for target in crypt "$COFFER_TARGET"; do
 		control "$target: half a data unit of $unit at the end is refused" 1 'Invalid argument' \
@@ -221,7 +230,7 @@ tails()
 		echo 1 > /proc/sys/vm/drop_caches
 		cmp "$WORK/tail" /dev/mapper/$d
 		# the last sector by itself
-		dd if=/dev/zero of=/dev/mapper/$d bs=512 seek=8196 oflag=direct conv=notrunc status=none
+		dd if=/dev/zero of=/dev/mapper/$d bs=512 seek=8196 count=1 oflag=direct conv=notrunc status=none
 		dd if=/dev/mapper/$d bs=512 skip=8196 iflag=direct status=none | cmp -n 512 - /dev/zero
 	done
 	none
@@ -240,8 +249,8 @@ _undo "umount $WORK/fs"
 truncate -s 16M "$WORK/fs/a" "$WORK/fs/b"
 d=("$(losetup -f --show --direct-io=on "$WORK/fs/a")" "$(losetup -f --show --direct-io=on "$WORK/fs/b")")
 _undo "losetup -d ${d[0]}; losetup -d ${d[1]}"
-check "loop with direct I/O on ext4" twins "${d[@]}" 4096 32768
-check "loop with direct I/O on ext4, depth 8" twins_deep "${d[@]}" 512 32768
+check "loop with direct I/O on ext4, unit 4096" twins "${d[@]}" 4096 $most
+check "loop with direct I/O on ext4, unit 512" twins "${d[@]}" 512 $most
 losetup -d "${d[0]}"
 losetup -d "${d[1]}"
 umount "$WORK/fs"
@@ -250,7 +259,7 @@ freeram "$a"
 # ---- stacks ----------------------------------------------------------------------------------
 
 # the target twice, on dm-crypt twice
-a=$(mkram 16 irqmode=1) b=$(mkram 16 irqmode=2 completion_nsec=20000)
+a=$(mkram 8 irqmode=1) b=$(mkram 8 irqmode=2 completion_nsec=20000)
 twice()
 {
 	none
@@ -260,7 +269,7 @@ twice()
 	map dut "$COFFER_TARGET" "$(table /dev/mapper/inner.dut 4096)"
 	rm -f "$model"
 	"$diffio" fill -s "$seed" -m "$model" /dev/mapper/ref /dev/mapper/dut
-	"$diffio" run -s "$seed" -n 100 -q 4 -b 1048576 -m "$model" /dev/mapper/ref /dev/mapper/dut
+	"$diffio" run -s "$seed" -n 64 -q 4 -b 1048576 -m "$model" /dev/mapper/ref /dev/mapper/dut
 	"$diffio" verify -m "$model" /dev/mapper/ref /dev/mapper/dut
 	none
 	"$diffio" same "$a" "$b"
@@ -268,7 +277,7 @@ twice()
 check "the target on the target" twice
 
 if command -v mdadm > /dev/null; then
-	c=$(mkram 16 irqmode=1) e=$(mkram 16 irqmode=1)
+	c=$(mkram 10 irqmode=1) e=$(mkram 10 irqmode=1)
 	raid() { mdadm "$@" > "$WORK/mdadm" 2>&1 || { cat "$WORK/mdadm"; return 1; }; }
 	raid --create /dev/md71 --run --assume-clean --metadata=1.2 --bitmap=none --level=1 \
 		--raid-devices=2 "$c" "$e"
@@ -280,7 +289,7 @@ if command -v mdadm > /dev/null; then
 		map dut "$COFFER_TARGET" "$(table /dev/md71 4096)" "$len"
 		rm -f "$model"
 		"$diffio" fill -s "$seed" -m "$model" /dev/mapper/dut
-		"$diffio" run -s "$seed" -n 150 -q 8 -b 1048576 -m "$model" /dev/mapper/dut
+		"$diffio" run -s "$seed" -n 64 -q 8 -b 524288 -m "$model" /dev/mapper/dut
 		"$diffio" verify -m "$model" /dev/mapper/dut
 	}
 	check "on RAID 1" on_raid
@@ -291,7 +300,7 @@ if command -v mdadm > /dev/null; then
 	{
 		raid /dev/md71 --fail "$c"
 		raid /dev/md71 --remove "$c"
-		"$diffio" run -s "$seed" -n 60 -q 8 -b 1048576 -m "$model" /dev/mapper/dut
+		"$diffio" run -s "$seed" -n 48 -q 8 -b 524288 -m "$model" /dev/mapper/dut
 		"$diffio" verify -m "$model" /dev/mapper/dut
 	}
 	check "on RAID 1 that lost a half" degraded
@@ -308,7 +317,7 @@ if command -v mdadm > /dev/null; then
 	{
 		rm -f "$model"
 		"$diffio" fill -s "$seed" -m "$model" /dev/md71
-		"$diffio" run -s "$seed" -n 150 -q 8 -b 1048576 -m "$model" /dev/md71
+		"$diffio" run -s "$seed" -n 64 -q 8 -b 524288 -m "$model" /dev/md71
 		"$diffio" verify -m "$model" /dev/md71
 	}
 	check "under RAID 1, with dm-crypt as the other half" under_raid
@@ -326,28 +335,28 @@ fi
 if command -v lvm > /dev/null; then
 	lv()
 	{
-		lvm "$@" --config 'devices { use_devicesfile=0 filter=["a|/dev/(nullb|coffer|mapper/inner)|","r|.*|"] }
+		LVM_SUPPRESS_FD_WARNINGS=1 lvm "$@" --config 'devices { use_devicesfile=0 filter=["a|/dev/(nullb|coffer|mapper/inner)|","r|.*|"]
+				types=["nullb", 16] }
 			activation { udev_sync=0 udev_rules=0 monitoring=0 } global { event_activation=0 }
 			backup { backup=0 archive=0 }' > "$WORK/lvm" 2>&1 || { cat "$WORK/lvm"; return 1; }
 	}
 	# extents of 64 KiB, dealt out over two disks
 	lv vgcreate -s 64k vg71 "$a" "$b"
 	_undo "lvm vgchange -an vg71"
-	lv lvcreate -y -Wn -n one -L 8m -i 2 -I 4k vg71
-	lv lvcreate -y -Wn -n two -L 8m -i 2 -I 4k vg71
-	check "on LVM, striped by 4 KiB" twins /dev/vg71/one /dev/vg71/two 512 16384
-	check "on LVM, striped by 4 KiB, depth 8" twins_deep /dev/vg71/one /dev/vg71/two 4096 16384
+	lv lvcreate -y -Wn -n one -L 6m -i 2 -I 4k vg71
+	lv lvcreate -y -Wn -n two -L 6m -i 2 -I 4k vg71
+	check "on LVM, striped by 4 KiB" twins /dev/vg71/one /dev/vg71/two 512 12288
 	lv vgremove -f vg71
 	lv pvremove "$a" "$b"
 
 	map inner.dut "$COFFER_TARGET" "$(table "$a" 4096)"
 	lv vgcreate -s 64k vg71 /dev/mapper/inner.dut
-	lv lvcreate -y -Wn -n one -L 10m vg71
+	lv lvcreate -y -Wn -n one -L 6m vg71
 	under_lvm()
 	{
 		rm -f "$model"
 		"$diffio" fill -s "$seed" -m "$model" /dev/vg71/one
-		"$diffio" run -s "$seed" -n 150 -q 8 -b 1048576 -m "$model" /dev/vg71/one
+		"$diffio" run -s "$seed" -n 64 -q 8 -b 524288 -m "$model" /dev/vg71/one
 		"$diffio" verify -m "$model" /dev/vg71/one
 		lv vgchange -an vg71
 		unmap inner.dut
@@ -392,14 +401,14 @@ unmap dut
 
 # ---- read-only ---------------------------------------------------------------------------------
 
-map dut "$COFFER_TARGET" "$(table "$a" 4096)" 16384
+map dut "$COFFER_TARGET" "$(table "$a" 4096)" "$most"
 "$diffio" fill -s "$seed" -m "$model" /dev/mapper/dut
 unmap dut
 blockdev --setro "$a"
 # read_only TARGET DEVICE: can be mapped read-only, reads, and cannot be written to
 read_only()
 {
-	map dut "$1" "$(table "$2" 4096)" 16384 --readonly
+	map dut "$1" "$(table "$2" 4096)" "$most" --readonly
 	[ "$(blockdev --getro /dev/mapper/dut)" = 1 ] || { echo "the mapping is writable"; return 1; }
 	dd if=/dev/mapper/dut bs=1M iflag=direct status=none of="$WORK/read.$1"
 	! dd if=/dev/zero of=/dev/mapper/dut bs=4096 count=1 oflag=direct conv=notrunc 2> "$WORK/err" ||
@@ -414,7 +423,7 @@ check "read-only device: the content is right" cmp "$WORK/read.$COFFER_TARGET" "
 tries()
 {
 	none
-	if map dut "$1" "$(table "$a" 4096)" 16384 > "$WORK/err" 2>&1; then
+	if map dut "$1" "$(table "$a" 4096)" "$most" > "$WORK/err" 2>&1; then
 		echo "mapped, read-only $(blockdev --getro /dev/mapper/dut)"
 		unmap dut
 	else

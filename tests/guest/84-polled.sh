@@ -45,6 +45,8 @@ run()
 	timeout -k 5 60 fio --name=polled --filename="$dev" --direct=1 --ioengine=io_uring \
 		--hipri="$hipri" --size=16M --thread --output-format=json --output="$WORK/fio" \
 		"$@" > "$WORK/fio.err" 2>&1 || { status=$?; cat "$WORK/fio.err"; return $status; }
+	# fio puts a warning in front
+	sed -i -n '/^{/,$p' "$WORK/fio"
 	polled=$(polls)
 	ios=$(jq '.jobs[0] | .read.total_ios + .write.total_ios' "$WORK/fio")
 	usec=$(jq '.jobs[0] | [.read, .write] | map(select(.total_ios > 0) | .lat_ns.mean) |

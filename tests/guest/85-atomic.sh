@@ -21,6 +21,7 @@ tracing=/sys/kernel/tracing
 key=$(hexkey atomic 64)
 
 # Up to 2048 blocks of 512 bytes, so 1 MiB at once; no delay
+modprobe sd_mod
 modprobe scsi_debug dev_size_mb=16 atomic_wr=1 atomic_wr_max_length=4096 ndelay=0 delay=0
 _undo "rmmod scsi_debug"
 disk=''
@@ -63,7 +64,7 @@ for unit in 512 4096; do
 		[ "$max" -le "$(limit "$disk" unit_max_bytes)" -a "$max" -le 1048576 ]
 	check "unit $unit: no less than a data unit" \
 		[ "$(limit "$(dm atomic)" unit_min_bytes)" -ge $unit ]
-	for bytes in 4096 16384 65536 $max; do
+	for bytes in 4096 16384 65536 "$max"; do
 		check "unit $unit: $bytes bytes arrive whole, data verified" \
 			whole atomic 8 "$bytes" 0
 	done

@@ -26,7 +26,7 @@ unsaid() { words > "$WORK/words" && ! grep -Ei "$1" "$WORK/words"; }
 said_once() { words > "$WORK/words" && [ "$(grep -c "$1" "$WORK/words")" = 1 ]; }
 
 # data FILE: what the mapping reads, without any cache
-data() { timeout 20 dd if=/dev/mapper/dut bs=1M count=4 iflag=direct status=none of="$WORK/$1"; }
+data() { timeout 20 dd if=/dev/mapper/dut bs=1M count=1 iflag=direct status=none of="$WORK/$1"; }
 reads() { data got && cmp "$WORK/got" "$WORK/$1"; }
 
 # fresh KEY: mapped, active, the reference data on it
@@ -36,7 +36,7 @@ fresh()
 	map dut "$COFFER_TARGET" "$AES $1 0 $store 0"
 }
 
-dd if=/dev/urandom of="$WORK/plain" bs=1M count=4 status=none
+dd if=/dev/urandom of="$WORK/plain" bs=1M count=1 status=none
 map dut crypt "$AES $right 0 $store 0"
 dd if="$WORK/plain" of=/dev/mapper/dut bs=1M oflag=direct status=none
 unmap dut

@@ -61,16 +61,15 @@ for name in race-a race-b; do
 	tables "${store[$name]}"
 	map $name "$COFFER_TARGET" "${tables[0]#* }" $sectors
 	"$TOOLS/diffio" fill -s "$seed" -m "$WORK/$name.model" /dev/mapper/$name
-	n=4
-	[ $name = race-a ] || n=16
-	io $name $n 262144 &
-	"$TOOLS/dmrace" -t "$seconds" -s "$seed" -k "$key" $name $sectors "${tables[@]}" \
+	# the less is on its way, the more often a suspension comes to its end
+	if [ $name = race-a ]; then io $name 2 131072 & else io $name 8 32768 & fi
+	"$TOOLS/dmrace" -p 6 -t "$seconds" -s "$seed" -k "$key" $name $sectors "${tables[@]}" \
 		> "$WORK/$name.race" 2>&1 &
 	pids[${#pids[@]}]=$!
 done
 tables "${store[race-c]}"
 _undo 'dmsetup remove --retry race-c'
-"$TOOLS/dmrace" -r -t "$seconds" -s "$seed" -k "$key" race-c $sectors "${tables[@]}" \
+"$TOOLS/dmrace" -r -p 5 -t "$seconds" -s "$seed" -k "$key" race-c $sectors "${tables[@]}" \
 	> "$WORK/race-c.race" 2>&1 &
 pids[${#pids[@]}]=$!
 

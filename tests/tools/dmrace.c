@@ -271,7 +271,7 @@ static int try(enum op op)
 			__atomic_add_fetch(ops[op].never ? &tally->done[op] : &tally->refused[op],
 					   1, __ATOMIC_RELAXED);
 			/* each refusal of a key is a line in the kernel's log */
-			if (op >= KEY_WIPE && op <= KEY_WRONG && err == EINVAL)
+			if (err == EAGAIN || (op >= KEY_WIPE && op <= KEY_WRONG && err == EINVAL))
 				nap(5000);
 			return err;
 		}

@@ -3,11 +3,13 @@
  * Memory that is more than there is, with content that is checked:
  *
  *   hog MIB SECONDS [INFLIGHT]
+ *   hog flip			flip a bit in one page and look for it
  *
  * Fills MIB of anonymous memory with a pattern that no compression nor merging of
  * pages can shrink to nothing, then goes over it in leaps for SECONDS, checks every
  * page it comes by and changes it. INFLIGHT, a file such as
- * /sys/block/X/inflight, is sampled meanwhile.
+ * /sys/block/X/inflight, is sampled meanwhile; then the memory is in small pages, so
+ * that a request is a page.
  *
  * One line of KEY=VALUE words: pages checked, the longest time without any progress,
  * and the most writes seen in flight. Exit status: 0 fine, 1 a page has changed, 2
@@ -20,6 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,6 +82,7 @@ static void *watch(void *path)
 		text[n] = 0;
 		if (sscanf(text, "%u %u", &reads, &writes) == 2 && writes > most)
 			most = writes;
+		usleep(300);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -87,11 +91,18 @@ static void *watch(void *path)
 
 int main(int argc, char **argv)
 {
+	static char *small[] = { "hog", "1", "0", NULL };
 	uint64_t pages, n = 0, checked = 0, i, step;
 	double end, last, t, stall = 0;
 	pthread_t thread;
+	bool flip = false;
 	uint64_t *mem;
 
+	if (argc == 2 && !strcmp(argv[1], "flip")) {
+		argv = small;
+		argc = 3;
+		flip = true;
+	}
 	if (argc < 3) {
 		fprintf(stderr, "usage: hog MIB SECONDS [INFLIGHT]\n");
 		return 2;
@@ -107,6 +118,8 @@ int main(int argc, char **argv)
 		perror("hog");
 		return 2;
 	}
+	if (argc > 3)
+		madvise(mem, pages * PAGE, MADV_NOHUGEPAGE);
 	last = now();
 	for (i = 0; i < pages; i++) {
 		fill(mem + i * WORDS, i, 1);
@@ -115,6 +128,8 @@ int main(int argc, char **argv)
 			stall = t - last;
 		last = t;
 	}
+	if (flip)
+		mem[pages / 2 * WORDS + WORDS - 1] ^= 1;
 	end = last + 1000 * strtod(argv[2], NULL);
 	/* runs of pages in an order that no read-ahead guesses */
 	step = pages / 3 + 257;
