@@ -193,6 +193,8 @@ def ratio(variants, other):
 def table(title, groups, cell, extra=()):
     """extra: (heading, function of key and variants)"""
     shown = [v for v in VARIANTS if any(v in g for g in groups.values())]
+    if "coffer" not in shown:
+        extra = ()
     heads = ["job", "engine", "depth", "unit",
              *(v.removeprefix("dm-crypt-") for v in shown),
              *(head for head, _ in extra)]
