@@ -6,7 +6,8 @@
  *       from sector 0 of the mapping on; KEY in hex, UNIT is the bytes of a
  *       data unit, LARGE is 1 for iv_large_sectors
  *   xts-oracle check FILE    verify known answers, one a line: LABEL KEY IV PLAIN CIPHER
- *   xts-oracle evp SEED N    compare N random cases with OpenSSL (exit 77: built without)
+ *   xts-oracle evp SEED N    compare N random cases with OpenSSL (exit 77: built without;
+ *       the one that has it is xts-evp, so that the guest starts one without libraries)
  *
  * The number of a data unit wraps at 2^64, before the shift of iv_large_sectors.
  */
