@@ -93,16 +93,26 @@ static inline void coffer_bio_set_vecs(struct bio *bio, struct bio_vec *vecs,
 #define COFFER_TARGET_ATOMIC_WRITES	DM_TARGET_ATOMIC_WRITES
 #define COFFER_REQ_ATOMIC		REQ_ATOMIC
 
-static inline void coffer_limit_atomic_writes(struct queue_limits *limits, unsigned int bytes)
+/* What the lower queue takes, not what it could take if its blocks were like ours. */
+static inline void coffer_limit_atomic_writes(struct queue_limits *limits,
+					      struct block_device *lower, unsigned int most)
 {
+	unsigned int bytes = min(bdev_atomic_write_unit_max_bytes(lower), most);
+
+	if (bytes < limits->logical_block_size)
+		bytes = 0;	/* no atomic writes */
 	limits->atomic_write_hw_unit_max = min(limits->atomic_write_hw_unit_max, bytes);
 	limits->atomic_write_hw_max = min(limits->atomic_write_hw_max, bytes);
+	if (bytes)
+		limits->atomic_write_hw_unit_min = max(limits->atomic_write_hw_unit_min,
+						       limits->logical_block_size);
 }
 #else
 #define COFFER_TARGET_ATOMIC_WRITES	0
 #define COFFER_REQ_ATOMIC		0
 
-static inline void coffer_limit_atomic_writes(struct queue_limits *limits, unsigned int bytes)
+static inline void coffer_limit_atomic_writes(struct queue_limits *limits,
+					      struct block_device *lower, unsigned int most)
 {
 }
 #endif

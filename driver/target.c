@@ -333,7 +333,7 @@ static void coffer_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->dma_alignment = max_t(unsigned int, limits->dma_alignment,
 				      limits->logical_block_size - 1);
 	/* an atomic write may not be split, so its pages have to fit one vector */
-	coffer_limit_atomic_writes(limits, BIO_MAX_VECS << PAGE_SHIFT);
+	coffer_limit_atomic_writes(limits, dev->lower->bdev, BIO_MAX_VECS << PAGE_SHIFT);
 }
 
 struct target_type coffer_target = {
