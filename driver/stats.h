@@ -20,7 +20,7 @@ enum coffer_where {
 struct coffer_stats {
 	u64 read[COFFER_WHERES];	/* bytes decrypted */
 	u64 written[COFFER_WHERES];	/* bytes encrypted */
-	u64 cache_hits;			/* writes whose pages all came from the CPU's cache */
+	u64 cache_hits;			/* writes whose pages all came from the caches */
 	u64 cache_misses;
 	u64 errors;			/* bios that failed, below us or in the cipher */
 };

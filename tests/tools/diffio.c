@@ -45,6 +45,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rnd.h"
+
 #define MIB		((size_t)1 << 20)
 #define MAX_DEPTH	16
 #define MAX_IOV		256
@@ -75,7 +77,7 @@ static int ndevs;
 static uint8_t *model;
 static uint64_t size;		/* of the model: the smallest device */
 static unsigned int lbs, dma;	/* the strictest of the devices */
-static uint64_t seed, rnd_state;
+static uint64_t seed;
 static unsigned long done_ops;
 
 static void __attribute__((format(printf, 2, 3), noreturn))
@@ -89,31 +91,6 @@ fail(int code, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	exit(code);
-}
-
-static uint64_t rnd(void)
-{
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return rnd_state * 0x2545f4914f6cdd1dull;
-}
-
-static uint64_t below(uint64_t n)
-{
-	return n ? (rnd() >> 11) % n : 0;
-}
-
-static void rnd_fill(uint8_t *p, size_t n)
-{
-	uint64_t v;
-
-	for (; n >= 8; n -= 8, p += 8) {
-		v = rnd();
-		memcpy(p, &v, 8);
-	}
-	v = rnd();
-	memcpy(p, &v, n);
 }
 
 static unsigned int queue_number(dev_t rdev, const char *what)

@@ -31,6 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rnd.h"
+
 #define BUFFER		16384
 #define MAX_PROCESSES	16
 
@@ -85,20 +87,11 @@ static bool removing;
 
 static int control;
 static struct dm_ioctl *io;
-static uint64_t rnd_state;
 
 static void die(const char *what)
 {
 	fprintf(stderr, "dmrace: %s: %s\n", what, strerror(errno));
 	exit(2);
-}
-
-static uint64_t below(uint64_t n)
-{
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return ((rnd_state * 0x2545f4914f6cdd1dull) >> 11) % n;
 }
 
 static void nap(unsigned int us)

@@ -36,6 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rnd.h"
+
 #ifndef RWF_ATOMIC
 #define RWF_ATOMIC	0x00000040
 #endif
@@ -45,7 +47,7 @@
 
 static const char *name;
 static int fd;
-static uint64_t size, rnd_state;
+static uint64_t size;
 
 static void __attribute__((format(printf, 2, 3), noreturn))
 fail(int code, const char *fmt, ...)
@@ -58,29 +60,6 @@ fail(int code, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	exit(code);
-}
-
-static uint64_t rnd(void)
-{
-	rnd_state ^= rnd_state << 13;
-	rnd_state ^= rnd_state >> 7;
-	rnd_state ^= rnd_state << 17;
-	return rnd_state * 0x2545f4914f6cdd1dull;
-}
-
-static uint64_t below(uint64_t n)
-{
-	return (rnd() >> 11) % n;
-}
-
-static void rnd_fill(uint8_t *p, size_t n)
-{
-	uint64_t v;
-
-	for (; n >= 8; n -= 8, p += 8) {
-		v = rnd();
-		memcpy(p, &v, 8);
-	}
 }
 
 static uint8_t *memory(size_t bytes)
