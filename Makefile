@@ -10,6 +10,7 @@ all: module
 
 help:
 	@echo "make               the module for the running kernel, build/$(release)/dm-coffer.ko"
+	@echo "make userspace     the command, build/userspace/coffer"
 	@echo "make install       put it where modprobe finds it (as root)"
 	@echo "make check         all tests, in virtual machines (as root)"
 	@echo "make check-all     and those for unusual devices, memory pressure and races"
@@ -31,16 +32,19 @@ module:
 install: module root
 	$(MAKE) -C $(headers) M=$(CURDIR)/build/$(release) modules_install
 
+userspace: deps
+	$(MAKE) -C userspace
+
 modules: $(KERNELS:%=module-%)
 
 module-%: deps
 	@tests/vm/build-module $* . build/$*
 
-check: deps modules
+check: deps modules userspace
 	@tests/run $(KERNELS)
 
 # and the scripts that tests/guest/run names as not yet part of it
-check-all: deps modules
+check-all: deps modules userspace
 	@COFFER_ALL=1 tests/run $(KERNELS)
 
 check-cryptsetup: deps module-6.12
@@ -65,4 +69,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules check check-all check-cryptsetup check-lint bench bench-insn clean root deps
+.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn clean root deps

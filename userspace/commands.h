@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef COFFER_COMMANDS_H
+#define COFFER_COMMANDS_H
+
+#include "options.h"
+
+/* One function a verb, in the file of its name. Each returns 0 or an enum coffer_exit. */
+int cmd_status(const struct args *args);
+int cmd_format(const struct args *args);
+int cmd_open(const struct args *args);
+int cmd_close(const struct args *args);
+
+#endif

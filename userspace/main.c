@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The command coffer: its verbs, and from the command line to an exit code.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "commands.h"
+#include "error.h"
+#include "options.h"
+#include "ui.h"
+#include "util.h"
+
+#define VERSION "0.1"
+#define SECRET "key-file passphrase-fd"
+
+const struct verb verbs[] = {
+	{ "status", "[VOLUME...]", 0, -1, false, cmd_status, "header",
+	  "what is encrypted, how, and what needs attention" },
+	{ "format", "DEVICE", 1, 1, true, cmd_format,
+	  SECRET " yes name label header trim data-unit unlock-time no-recovery",
+	  "make an empty encrypted volume; what is on DEVICE is lost" },
+	{ "open", "DEVICE [NAME]", 1, 2, true, cmd_open,
+	  SECRET " name header read-only trim no-token driver",
+	  "unlock a volume as /dev/mapper/NAME" },
+	{ "close", "VOLUME...", 1, -1, true, cmd_close, "all deferred",
+	  "lock a volume again" },
+};
+
+const unsigned int nr_verbs = ARRAY_SIZE(verbs);
+
+static int run(int argc, char **argv)
+{
+	const struct verb *verb = options_verb(&argc, &argv);
+	struct args args = { 0 };
+	int ret;
+
+	if (!verb) {
+		ui_init("coffer", false, false);
+		return error_code();
+	}
+	ret = options_parse(verb, argc, argv, &args);
+	if (ret < 0)
+		return options_help(verb);
+	ui_init(verb->name, args.json, args.quiet);
+	if (!ret && verb->root && geteuid())
+		ret = fail(E_NOT_ROOT, "run it with sudo", "coffer %s needs root", verb->name);
+	if (!ret)
+		ret = verb->run(&args);
+	ui_finish(ret);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	int ret;
+
+	secret_init_process();
+	umask(077);
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+			  !strcmp(argv[1], "help")))
+		return options_help(NULL);
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		puts("coffer " VERSION);
+		return 0;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--list-options")) {
+		options_list();
+		return 0;
+	}
+	ret = run(argc, argv);
+	error_report();
+	if (fflush(stdout))
+		return E_FAILED;
+	return ret;
+}
