@@ -13,7 +13,8 @@
  *
  * Each ioctl may succeed or fail with an errno that is right in some order of events.
  * Exit status: 0; 1 if there was another errno, an I/O error, KEY in a table's text, or
- * an operation that never once succeeded; 2 cannot test.
+ * an operation that never once succeeded, for which there are another 3 * SECONDS if
+ * need be; 2 cannot test.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -94,6 +95,29 @@ static void die(const char *what)
 	exit(2);
 }
 
+/*
+ * Numbers below n in random order, each once before one comes again: few operations fit in a
+ * short race, and none is to be missing. Each process has decks of its own.
+ */
+struct deck {
+	unsigned int cards[16], left;
+};
+
+static unsigned int draw(struct deck *deck, unsigned int n)
+{
+	unsigned int i, at, card;
+
+	if (!deck->left) {
+		for (i = 0; i < n; i++)
+			deck->cards[i] = i;
+		deck->left = n;
+	}
+	at = (unsigned int)below(deck->left--);
+	card = deck->cards[at];
+	deck->cards[at] = deck->cards[deck->left];
+	return card;
+}
+
 static void nap(unsigned int us)
 {
 	struct timespec t = { us / 1000000, us % 1000000 * 1000L };
@@ -113,12 +137,13 @@ static void prepare(uint32_t flags)
 
 static int call(unsigned long cmd)
 {
-	while (ioctl(control, cmd, io)) {
-		if (errno == EINTR)
-			continue;
-		return errno;
-	}
-	return 0;
+	int ret;
+
+	do
+		ret = ioctl(control, cmd, io);
+	while (ret < 0 && errno == EINTR);
+	/* more than 0 comes from a message to a device that has no table */
+	return ret < 0 ? errno : ret > 0 ? EINVAL : 0;
 }
 
 static int load(const char *table)
@@ -299,16 +324,23 @@ static void keeper(void)
 	nap(2000);
 }
 
+/* One that comes and goes, and leaves the others some time. */
+static void visitor(void)
+{
+	nap(try(OPEN) ? 2000 : (unsigned int)below(1000));
+}
+
 static void anybody(void)
 {
 	static const enum op harmless[] = { STATUS, TABLE, INACTIVE, DEPS, INFO, LIST };
+	static struct deck kinds, suspensions, keys, harmlesses;
 
-	switch (below(removing ? 16 : 12)) {
+	switch (draw(&kinds, removing ? 16 : 12)) {
 	case 0: case 1: case 2:
 		whole_suspension();
 		break;
 	case 3:
-		try(SUSPEND + below(3));
+		try(SUSPEND + draw(&suspensions, 3));
 		break;
 	case 4: case 5:
 		try(RESUME);
@@ -320,10 +352,10 @@ static void anybody(void)
 		try(CLEAR);
 		break;
 	case 8:
-		try(KEY_WIPE + below(3));
+		try(KEY_WIPE + draw(&keys, 3));
 		break;
 	default:
-		try(harmless[below(6)]);
+		try(harmless[draw(&harmlesses, 6)]);
 		break;
 	case 12: case 13:
 		if (!try(CREATE) && !try(LOAD) && below(8))
@@ -340,10 +372,29 @@ static void anybody(void)
 		nap((unsigned int)below(1000));
 }
 
-static void child(unsigned int number, time_t until)
+/* Has every operation succeeded? */
+static bool complete(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < OPS; i++)
+		if (!__atomic_load_n(&tally->done[i], __ATOMIC_RELAXED) && (removing || !ops[i].removing))
+			return false;
+	return true;
+}
+
+/* Is it time to end? */
+static bool over(time_t start, unsigned int seconds)
 {
 	struct timespec now;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return tally->wrong || now.tv_sec >= start + 4 * (time_t)seconds ||
+	       (now.tv_sec >= start + (time_t)seconds && complete());
+}
+
+static void child(unsigned int number, time_t start, unsigned int seconds)
+{
 	control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
 	if (control < 0)
 		die("/dev/mapper/control");
@@ -351,11 +402,10 @@ static void child(unsigned int number, time_t until)
 		if (number == 0)
 			keeper();
 		else if (number == 1)
-			try(OPEN);
+			visitor();
 		else
 			anybody();
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < until && !tally->wrong);
+	} while (!over(start, seconds));
 	exit(0);
 }
 
@@ -388,7 +438,7 @@ int main(int argc, char **argv)
 	uint64_t seed = 1;
 	struct timespec now;
 	int opt, status, bad = 0;
-	time_t until;
+	time_t start;
 
 	while ((opt = getopt(argc, argv, "t:s:p:rk:")) != -1)
 		switch (opt) {
@@ -427,7 +477,7 @@ int main(int argc, char **argv)
 		die("start");
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	until = now.tv_sec + seconds;
+	start = now.tv_sec;
 	for (i = 0; i < processes; i++) {
 		pid_t pid = fork();
 
@@ -435,7 +485,7 @@ int main(int argc, char **argv)
 			die("fork");
 		rnd_state = (seed * 64 + i + 1) * 0x9e3779b97f4a7c15ull;
 		if (!pid)
-			child(i, until);
+			child(i, start, seconds);
 	}
 	/* one of them may wait for I/O on a mapping that the others left suspended */
 	for (i = 0; i < processes;) {
@@ -445,8 +495,7 @@ int main(int argc, char **argv)
 			continue;
 		}
 		nap(10000);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec >= until || tally->wrong) {
+		if (over(start, seconds)) {
 			act(KEY_SET);
 			act(RESUME);
 		}
@@ -458,12 +507,14 @@ int main(int argc, char **argv)
 		if (ops[i].removing && !removing)
 			continue;
 		printf(" %s %lu+%lu", ops[i].name, tally->done[i], tally->refused[i]);
-		if (!tally->done[i])
-			bad = 1;
 	}
 	printf("\n");
 	if (bad)
+		printf("dmrace: a process died\n");
+	if (!complete()) {
 		printf("dmrace: an operation never succeeded\n");
+		bad = 1;
+	}
 	if (tally->wrong) {
 		printf("dmrace: %s: %s\n", ops[tally->wrong / 1000].name, tally->wrong % 1000 == 999 ?
 		       "succeeded and must not" : strerror(tally->wrong % 1000));
