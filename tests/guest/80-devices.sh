@@ -16,7 +16,7 @@ note "seed $seed"
 diffio=$TOOLS/diffio
 model=$WORK/model
 key=$(hexkey devices 64)
-most=16384	# sectors
+most=10240	# sectors
 echo 8 > /proc/sys/vm/nr_hugepages
 _undo "echo 0 > /proc/sys/vm/nr_hugepages"
 
@@ -405,10 +405,10 @@ map dut "$COFFER_TARGET" "$(table "$a" 4096)" "$most"
 "$diffio" fill -s "$seed" -m "$model" /dev/mapper/dut
 unmap dut
 blockdev --setro "$a"
-# read_only TARGET DEVICE: can be mapped read-only, reads, and cannot be written to
+# read_only TARGET DEVICE [OPTION]: can be mapped with it, reads, and cannot be written to
 read_only()
 {
-	map dut "$1" "$(table "$2" 4096)" "$most" --readonly
+	map dut "$1" "$(table "$2" 4096)" "$most" "${3:---readonly}"
 	[ "$(blockdev --getro /dev/mapper/dut)" = 1 ] || { echo "the mapping is writable"; return 1; }
 	dd if=/dev/mapper/dut bs=1M iflag=direct status=none of="$WORK/read.$1"
 	! dd if=/dev/zero of=/dev/mapper/dut bs=4096 count=1 oflag=direct conv=notrunc 2> "$WORK/err" ||
@@ -427,20 +427,22 @@ tries()
 		echo "mapped, read-only $(blockdev --getro /dev/mapper/dut)"
 		unmap dut
 	else
-		echo refused
+		sed -n 's/.*failed: /refused: /p' "$WORK/err"
 	fi
 }
-equal "read-only device, a writable mapping: as dm-crypt" "$(tries "$COFFER_TARGET")" "$(tries crypt)"
+answer=$(tries crypt)
+equal "read-only device, a writable mapping: as dm-crypt, $answer" "$(tries "$COFFER_TARGET")" "$answer"
 check "read-only device: the store is what it was" cmp -n $((8 << 20)) "$WORK/before" "$a"
 blockdev --setrw "$a"
-control "a device that is not read-only is written to" 1 'written to|is writable' \
-	read_only "$COFFER_TARGET" "$a"
+control "a mapping that is not read-only is noticed" 1 'is writable' \
+	read_only "$COFFER_TARGET" "$a" --verifyudev
 none
 freeram "$a"
 
 readarray -t d < <(scsi wp=1)
 a=${d[0]}
-equal "write-protected disk, a writable mapping: as dm-crypt" "$(tries "$COFFER_TARGET")" "$(tries crypt)"
+answer=$(tries crypt)
+equal "write-protected disk, a writable mapping: as dm-crypt, $answer" "$(tries "$COFFER_TARGET")" "$answer"
 check "write-protected disk: mapped read-only" read_only "$COFFER_TARGET" "$a"
 check "write-protected disk: with dm-crypt" read_only crypt "$a"
 check "write-protected disk: both read the same" cmp "$WORK/read.crypt" "$WORK/read.$COFFER_TARGET"
@@ -457,7 +459,6 @@ timeout -k 5 60 fio --name=gone --filename=/dev/mapper/dut --direct=1 --rw=randr
 	--iodepth=8 --bsrange=4k-256k --time_based --runtime=40 --thread --output="$WORK/gone" > /dev/null 2>&1 &
 pid=$!
 sleep 1
-attr "$disk" device/delete > /dev/null 2>&1 || true
 echo 1 > "/sys/block/${disk#/dev/}/device/delete"
 status=0
 wait $pid || status=$?

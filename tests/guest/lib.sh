@@ -91,7 +91,8 @@ _cleanup()
 	local status=$? cmd
 	set +e
 	cd /
-	tac "$WORK/undo" > "$WORK/undo.now"
+	# what stands there more than once is undone where it was done last
+	tac "$WORK/undo" | awk '!seen[$0]++' > "$WORK/undo.now"
 	while read -r cmd; do
 		eval "$cmd" > /dev/null 2>&1
 	done < "$WORK/undo.now"
@@ -204,7 +205,8 @@ map()
 		read -ra f <<< "$params"
 		len=$(($(sectors "${f[3]}") - f[4]))
 	fi
-	dmsetup create "$name" "$@" --table "0 $len $target $params"
+	# said here, since errexit is off where somebody asks for the status
+	dmsetup create "$name" "$@" --table "0 $len $target $params" || return
 	_undo "dmsetup remove --retry $name"
 }
 
