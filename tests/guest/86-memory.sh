@@ -88,7 +88,9 @@ in_cgroup()
 	sh -c 'echo $$ > "$1" && shift && exec "$@"' sh "$cg/hog/cgroup.procs" "$@"
 }
 
-slow=$(mkram 64 irqmode=2 completion_nsec=500000 hw_queue_depth=256)
+slow=$(mkram 64 irqmode=2 completion_nsec=1000000 hw_queue_depth=256)
+# a request for each page
+echo 2 > "/sys/block/${slow#/dev/}/queue/nomerges"
 map swap "$COFFER_TARGET" "$AES $key 0 $slow 0 1 sector_size:4096"
 # limited SWAP_BIOS: sets most, the most writes in flight below
 limited()
