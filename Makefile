@@ -13,7 +13,6 @@ help:
 	@echo "make userspace     the command, build/userspace/coffer"
 	@echo "make install       put it where modprobe finds it (as root)"
 	@echo "make check         all tests, in virtual machines (as root)"
-	@echo "make check-all     and those for unusual devices, memory pressure and races"
 	@echo "make check-cryptsetup  cryptsetup's own tests on the module (long)"
 	@echo "make check-lint    shellcheck, sparse, checkpatch (as root)"
 	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
@@ -43,10 +42,6 @@ module-%: deps
 check: deps modules userspace
 	@tests/run $(KERNELS)
 
-# and the scripts that tests/guest/run names as not yet part of it
-check-all: deps modules userspace
-	@COFFER_ALL=1 tests/run $(KERNELS)
-
 check-cryptsetup: deps module-6.12
 	@tests/cryptsetup/run
 
@@ -69,4 +64,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn clean root deps
+.PHONY: all help module install modules userspace check check-cryptsetup check-lint bench bench-insn clean root deps
