@@ -17,6 +17,8 @@
 #include <crypto/skcipher.h>
 #include <linux/bvec.h>
 #include <linux/hardirq.h>
+#include <linux/kmod.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/string.h>
 
@@ -43,6 +45,22 @@ static const struct {
 	{ "xts(aes)", 0, 0 },
 };
 
+/*
+ * What brings the accelerated drivers, if nobody has loaded them yet. It runs a program,
+ * whose exit status says little since one for other CPUs may have failed: once is enough.
+ */
+static void load_drivers(void)
+{
+	static DEFINE_MUTEX(lock);
+	static bool tried;
+
+	mutex_lock(&lock);
+	if (!tried)
+		request_module("crypto-aes");
+	tried = true;
+	mutex_unlock(&lock);
+}
+
 /**
  * coffer_cipher_init() - allocate the cipher, without a key
  * @cipher: zeroed
@@ -61,8 +79,7 @@ int coffer_cipher_init(struct coffer_cipher *cipher, unsigned int data_unit,
 	cipher->data_unit = data_unit;
 	cipher->iv_shift = iv_large_sectors ? ilog2(data_unit / SECTOR_SIZE) : 0;
 
-	/* what brings the accelerated drivers, if nobody has loaded them yet */
-	request_module("crypto-aes");
+	load_drivers();
 	for (i = 0; i < ARRAY_SIZE(algorithms); i++) {
 		tfm = crypto_alloc_sync_skcipher(algorithms[i].name, algorithms[i].type,
 						 algorithms[i].mask);

@@ -25,6 +25,22 @@ fast()
 	grep -Eq "^(__)?$want\$" <<< "$1" || { echo "driver is '$1', want $want"; return 1; }
 }
 
+# Nobody has loaded the accelerated driver yet: the machine has, so it is unloaded. What
+# uses it, and the generic code in its stead, go first.
+unloaded()
+{
+	local driver
+	! grep -q '^dm_coffer ' /proc/modules || rmmod dm_coffer
+	rmmod aesni_intel
+	! grep -q 'xts-aes-aesni\|xts-aes-vaes' /proc/crypto
+	insmod_coffer
+	map cipher "$COFFER_TARGET" "$AES $(hexkey cipher 64) 0 $store 0"
+	read -r _ _ _ driver _ < <(dmsetup status cipher) || true
+	unmap cipher
+	fast "${driver:-}"
+}
+check "the driver of the AES instructions is loaded if it has to be" unloaded
+
 for bytes in 32 64; do
 	for unit in 512 4096; do
 		map cipher "$COFFER_TARGET" "$AES $(hexkey cipher $bytes) 0 $store 0 1 sector_size:$unit"
