@@ -25,7 +25,7 @@
 #include "key.h"
 
 #define MAX_KEY_BYTES	64
-#define KEY_SIZE_REFUSAL "Key must be 32 or 64 bytes: AES-XTS with two halves of 128 or 256 bits"
+#define KEY_SIZE_REFUSAL "Only keys of 32 or 64 bytes are supported, see dm-crypt for others"
 
 /* Stands for a hex digit of a key that is set. Not one itself: it cannot load again. */
 #define BLANK		'x'

@@ -45,7 +45,7 @@ static int open_lower(struct dm_target *ti, struct coffer_device *dev)
 		return ret;
 	}
 	if (bdev_is_zoned(dev->lower->bdev)) {
-		ti->error = "Zoned devices are not supported";
+		ti->error = "Zoned devices are not supported, see dm-crypt";
 		return -EINVAL;
 	}
 	size = bdev_nr_sectors(dev->lower->bdev);

@@ -71,7 +71,7 @@ done
 # ---- hex keys --------------------------------------------------------------------
 
 blank='dm-crypt skips a blank before a number'
-size='[Kk]ey must be 32 or 64 bytes'
+size='[Kk]eys of 32 or 64 bytes.*see dm-crypt'
 odd='dm-crypt drops an odd last digit'
 bad 'key of one digit' "$size" "$AES a 0 $D 8"
 bad 'key of 62 digits' "$size" "$AES ${K:0:62} 0 $D 8"
@@ -125,7 +125,7 @@ if keyctl add encrypted coffer:e64 'new user:coffer:master 64' @u > /dev/null 2>
 	encrypted=1
 fi
 
-form='Malformed key|[Kk]ey type|[Kk]ey description|[Kk]ey must be 32 or 64 bytes'
+form="Malformed key|[Kk]ey type|[Kk]ey description|$size"
 none='No such key|revoked|expired'
 good 'logon key' "$AES :64:logon:coffer:k64 0 $D 8"
 good 'logon key of 32 bytes' "$AES :32:logon:coffer:k32 0 $D 8"

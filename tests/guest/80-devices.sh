@@ -486,7 +486,7 @@ dmesg -C
 control "zoned: refused" 1 'Invalid argument' map dut "$COFFER_TARGET" "$(table "$a")" 8192
 dmesg | grep -i 'coffer: .*zoned' > "$WORK/words" || true
 equal "zoned: refused in one line" "$(wc -l < "$WORK/words")" 1
-check "zoned: which says so" grep -q 'Zoned devices are not supported' "$WORK/words"
+check "zoned: which says so, and what can" grep -q 'Zoned devices are not supported, see dm-crypt' "$WORK/words"
 none
 # the same device is good enough for dm-crypt, so it was not refused for another reason
 zoned_crypt() { map dut crypt "$(table "$a")" 131072 && unmap dut; }
