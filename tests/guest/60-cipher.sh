@@ -32,7 +32,9 @@ unloaded()
 	local driver
 	! grep -q '^dm_coffer ' /proc/modules || rmmod dm_coffer
 	rmmod aesni_intel
-	! grep -q 'xts-aes-aesni\|xts-aes-vaes' /proc/crypto
+	if grep 'xts-aes-aesni\|xts-aes-vaes' /proc/crypto; then
+		return 1
+	fi
 	insmod_coffer
 	map cipher "$COFFER_TARGET" "$AES $(hexkey cipher 64) 0 $store 0"
 	read -r _ _ _ driver _ < <(dmsetup status cipher) || true
