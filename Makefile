@@ -38,6 +38,7 @@ modules: $(KERNELS:%=module-%)
 
 module-%: deps
 	@tests/vm/build-module $* . build/$*
+	@tests/vm/build-module $* tests/kmod build/kmod/$* pieces
 
 check: deps modules userspace
 	@tests/run $(KERNELS)
