@@ -2,7 +2,7 @@
 #
 # Delegates only: each target calls a script that can be called by hand.
 
-KERNELS ?= 6.12 6.1
+KERNELS ?= 6.12 6.1 7.3
 release := $(shell uname -r)
 headers := /lib/modules/$(release)/build
 
