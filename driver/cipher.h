@@ -8,7 +8,7 @@
 struct crypto_sync_skcipher;
 
 struct coffer_cipher {
-	struct crypto_sync_skcipher *tfm;
+	struct crypto_sync_skcipher *tfm;	/* all that the key is in: tables share it */
 	unsigned int data_unit;		/* bytes */
 	unsigned int iv_shift;		/* see coffer_tweak_set() */
 };

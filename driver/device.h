@@ -8,16 +8,14 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 #include <linux/llist.h>
-#include <linux/mutex.h>
 
 #include "bounce.h"
 #include "cipher.h"
-#include "key.h"
+#include "keeper.h"
 #include "stats.h"
 #include "table.h"
 
 enum coffer_state {
-	COFFER_KEY_VALID,	/* a key that the user gave is in the cipher */
 	COFFER_SUSPENDED,
 };
 
@@ -27,12 +25,11 @@ struct coffer_device {
 	struct coffer_params params;
 	unsigned int unit_mask;		/* bytes of a data unit - 1 */
 	unsigned int inline_bytes;	/* a bio up to here is converted where we are */
-	struct coffer_cipher cipher;	/* its key changes only while suspended, under key_lock */
-	struct coffer_key key;		/* likewise */
+	struct coffer_cipher cipher;	/* the keeper's: its key changes only while suspended */
+	struct coffer_keeper *keeper;	/* guarded by itself */
 	struct coffer_bounce bounce;	/* guarded by itself */
 	struct coffer_queue *queue;	/* guarded by itself */
 	struct coffer_stats __percpu *stats;
-	struct mutex key_lock;		/* resuming and changing the key exclude each other */
 	unsigned long state;		/* enum coffer_state; atomic bit operations */
 };
 

@@ -5,7 +5,8 @@
  *
  * Invariants: the device is in ti->private from the first moment of the constructor
  * on, zeroed, and one destructor that takes any half-made device serves both. The key
- * changes only while the mapping is suspended, when no bio is on its way.
+ * changes only while the mapping is suspended, when no bio is on its way. Two tables that
+ * share a key belong to one mapping, so one of them at most is active.
  */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -14,6 +15,7 @@
 #include "compat.h"
 #include "device.h"
 #include "io.h"
+#include "keeper.h"
 #include "queue.h"
 #include "target.h"
 
@@ -24,8 +26,10 @@ static void coffer_dtr(struct dm_target *ti)
 	struct coffer_device *dev = ti->private;
 
 	coffer_queue_destroy(dev->queue);
-	coffer_cipher_exit(&dev->cipher);
-	coffer_key_exit(&dev->key);
+	if (dev->keeper)
+		coffer_keeper_put(dev->keeper);
+	else
+		coffer_cipher_exit(&dev->cipher);
 	coffer_bounce_exit(&dev->bounce);
 	free_percpu(dev->stats);
 	if (dev->lower)
@@ -56,17 +60,19 @@ static int open_lower(struct dm_target *ti, struct coffer_device *dev)
 	return 0;
 }
 
-static int set_key(struct dm_target *ti, struct coffer_device *dev, char *word)
+static int get_key(struct dm_target *ti, struct coffer_device *dev)
 {
+	struct coffer_keeper *keeper;
 	char *error = NULL;
-	int ret;
 
-	ret = coffer_key_set(&dev->key, &dev->cipher, word, &error);
-	if (ret) {
+	keeper = coffer_keeper_get(dm_table_get_md(ti->table), &dev->cipher, dev->params.key,
+				   &error);
+	dev->params.key = NULL;
+	if (IS_ERR(keeper)) {
 		ti->error = error;
-		return ret;
+		return PTR_ERR(keeper);
 	}
-	set_bit(COFFER_KEY_VALID, &dev->state);
+	dev->keeper = keeper;
 	return 0;
 }
 
@@ -83,8 +89,7 @@ static int setup(struct dm_target *ti, struct coffer_device *dev)
 		ti->error = "No synchronous xts(aes) in this kernel";
 		return ret;
 	}
-	ret = set_key(ti, dev, dev->params.key);
-	dev->params.key = NULL;
+	ret = get_key(ti, dev);
 	if (ret)
 		return ret;
 
@@ -111,7 +116,8 @@ static int coffer_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto blank;
 	}
 	ti->private = dev;
-	mutex_init(&dev->key_lock);
+	/* active only once resumed: where that fails for want of a key, one can be set */
+	set_bit(COFFER_SUSPENDED, &dev->state);
 	ret = coffer_table_parse(&dev->params, argc, argv, ti->len, &ti->error);
 	if (!ret)
 		ret = setup(ti, dev);
@@ -221,20 +227,21 @@ static void coffer_status(struct dm_target *ti, status_type_t type,
 			  unsigned int status_flags, char *result, unsigned int maxlen)
 {
 	struct coffer_device *dev = ti->private;
+	struct coffer_keeper *keeper = dev->keeper;
 	unsigned int sz = 0;
 
 	switch (type) {
 	case STATUSTYPE_INFO:
 		DMEMIT("%s %s ", coffer_cipher_driver(&dev->cipher),
-		       test_bit(COFFER_KEY_VALID, &dev->state) ? "key_set" : "key_wiped");
+		       READ_ONCE(keeper->valid) ? "key_set" : "key_wiped");
 		sz += coffer_stats_emit(dev->stats, result + sz, maxlen - sz);
 		break;
 
 	case STATUSTYPE_TABLE:
 		DMEMIT("aes-xts-plain64 ");
-		mutex_lock(&dev->key_lock);
-		sz += coffer_key_emit(&dev->key, result + sz, maxlen - sz);
-		mutex_unlock(&dev->key_lock);
+		mutex_lock(&keeper->lock);
+		sz += coffer_key_emit(&keeper->key, result + sz, maxlen - sz);
+		mutex_unlock(&keeper->lock);
 		DMEMIT(" %llu %s %llu", dev->params.iv_offset, dev->lower->name,
 		       (unsigned long long)dev->params.start);
 		sz += coffer_table_emit_options(&dev->params, result + sz, maxlen - sz);
@@ -243,7 +250,7 @@ static void coffer_status(struct dm_target *ti, status_type_t type,
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
 		DMEMIT(",cipher_string=aes-xts-plain64,key_size=%u,iv_offset=%llu,start=%llu",
-		       dev->key.bytes, dev->params.iv_offset,
+		       keeper->key.bytes, dev->params.iv_offset,
 		       (unsigned long long)dev->params.start);
 		DMEMIT(",sector_size=%u,iv_large_sectors=%c,allow_discards=%c;",
 		       dev->params.data_unit,
@@ -264,16 +271,18 @@ static void coffer_postsuspend(struct dm_target *ti)
 static int coffer_preresume(struct dm_target *ti)
 {
 	struct coffer_device *dev = ti->private;
+	struct coffer_keeper *keeper = dev->keeper;
 	int ret = 0;
 
-	mutex_lock(&dev->key_lock);
-	if (test_bit(COFFER_KEY_VALID, &dev->state)) {
+	mutex_lock(&keeper->lock);
+	if (keeper->valid) {
+		keeper->live = true;
 		clear_bit(COFFER_SUSPENDED, &dev->state);
 	} else {
 		DMERR("%s: not resumed: no key is set", dev->lower->name);
 		ret = -EAGAIN;
 	}
-	mutex_unlock(&dev->key_lock);
+	mutex_unlock(&keeper->lock);
 	return ret;
 }
 
@@ -285,12 +294,14 @@ static int coffer_message(struct dm_target *ti, unsigned int argc, char **argv,
 			  char *result, unsigned int maxlen)
 {
 	struct coffer_device *dev = ti->private;
+	struct coffer_keeper *keeper = dev->keeper;
 	bool set = argc == 3 && !strcasecmp(argv[1], "set");
 	bool wipe = argc == 2 && !strcasecmp(argv[1], "wipe");
+	char *error = NULL;
 	unsigned int noio;
 	int ret = -EINVAL;
 
-	mutex_lock(&dev->key_lock);
+	mutex_lock(&keeper->lock);
 	/* to get memory may mean to write to this very device, which is suspended */
 	noio = memalloc_noio_save();
 	if (strcasecmp(argv[0], "key") || (!set && !wipe)) {
@@ -298,15 +309,17 @@ static int coffer_message(struct dm_target *ti, unsigned int argc, char **argv,
 	} else if (!test_bit(COFFER_SUSPENDED, &dev->state)) {
 		DMWARN("%s: the key can only be changed while suspended", dev->lower->name);
 	} else if (set) {
-		ret = set_key(ti, dev, argv[2]);
+		ret = coffer_key_set(&keeper->key, &keeper->cipher, argv[2], &error);
 		if (ret)
-			DMERR("%s: key not set: %s", dev->lower->name, ti->error);
+			DMERR("%s: key not set: %s", dev->lower->name, error);
+		else
+			keeper->valid = true;
 	} else {
-		clear_bit(COFFER_KEY_VALID, &dev->state);
-		ret = coffer_key_wipe(&dev->key, &dev->cipher);
+		keeper->valid = false;
+		ret = coffer_key_wipe(&keeper->key, &keeper->cipher);
 	}
 	memalloc_noio_restore(noio);
-	mutex_unlock(&dev->key_lock);
+	mutex_unlock(&keeper->lock);
 	/* even in a message that was not understood */
 	if (argc > 2 && *argv[2] != ':')
 		memset(argv[2], 'x', strlen(argv[2]));

@@ -253,4 +253,84 @@ check "wiped, then a new table" dmsetup load dut --table "0 16384 $COFFER_TARGET
 check "wiped, then a new table: resumes" dmsetup resume dut
 check "wiped, then a new table: the data" reads plain
 unmap dut
+
+# ---- a new table that names a key which has left the keyring ------------------------------
+
+# dm-crypt refuses them all
+if [ "$COFFER_TARGET" = coffer ]; then
+	gone() { keyctl unlink "$(keyctl search @u logon "$1")" @u > /dev/null; }
+	# half the size, so that a swap can be told
+	new() { dmsetup load dut --table "0 8192 coffer $AES $1 0 $store 0"; }
+	missing() { control "$1" 1 'Required key not available' new "$2"; }
+	swap() { dmsetup suspend dut; dmsetup resume dut; }
+	logon_key coffer:first "$right"
+	fresh ":64:logon:coffer:first"
+	gone coffer:first
+
+	check "the key of the active table: loads" new :64:logon:coffer:first
+	check "the key of the active table: resumes" swap
+	equal "the key of the active table: the new size" "$(sectors /dev/mapper/dut)" 8192
+	check "the key of the active table: the data" reads plain
+	# the table before it is gone, and with it nothing of the key
+	check "and once more" new :64:logon:coffer:first
+	swap
+	check "and once more: the data" reads plain
+
+	missing "another description is not inherited" :64:logon:coffer:second
+	missing "nor a longer one" :64:logon:coffer:first1
+	missing "nor another size" :32:logon:coffer:first
+	missing "nor another type" :64:user:coffer:first
+	control "another mapping inherits nothing" 1 'Required key not available' \
+		dmsetup create dut2 --table "0 8192 coffer $AES :64:logon:coffer:first 0 $store 8192"
+	control "nor does x for a hex key" 1 'Invalid argument' new "$(printf 'x%.0s' {1..128})"
+	check "after them the data" reads plain
+
+	# one key for both tables
+	check "a table waits" new :64:logon:coffer:first
+	dmsetup suspend dut
+	msg key wipe
+	control "the key of both is wiped: no resume" 1 'temporarily unavailable' dmsetup resume dut
+	missing "a wiped key is not inherited" :64:logon:coffer:first
+	logon_key coffer:first "$right"
+	msg key set :64:logon:coffer:first
+	gone coffer:first
+	check "the key set again, for a table that never ran: resumes" dmsetup resume dut
+	check "the key set again: the data" reads plain
+	dmsetup suspend dut
+	new :64:logon:coffer:first
+	msg key set "$wrong"
+	dmsetup resume dut
+	check "a table waits, another key: it has that one" reads garbage
+	missing "and not what it was loaded with" :64:logon:coffer:first
+	unmap dut
+
+	# a key in the keyring is read, whatever the active table has
+	logon_key coffer:first "$right"
+	fresh ":64:logon:coffer:first"
+	logon_key coffer:first "$wrong"
+	new :64:logon:coffer:first
+	swap
+	check "the key of the keyring comes first" reads garbage
+	# right key loaded but never active, wrong one active: the active one counts
+	logon_key coffer:first "$right"
+	new :64:logon:coffer:first
+	gone coffer:first
+	new :64:logon:coffer:first
+	swap
+	check "a table that was never active hands nothing on" reads garbage
+	unmap dut
+
+	# two segments, each with a key of its own under one name: which one is not to be guessed
+	logon_key coffer:first "$right"
+	dmsetup create dut << END
+0 4096 coffer $AES :64:logon:coffer:first 0 $store 0
+4096 4096 coffer $AES :64:logon:coffer:first 4096 $store 4096
+END
+	gone coffer:first
+	missing "two keys of one name: none is inherited" :64:logon:coffer:first
+	check "two keys of one name: the data" reads plain
+	unmap dut
+	missing_after() { dmsetup create dut --table "0 8192 coffer $AES :64:logon:coffer:first 0 $store 0"; }
+	control "with the mapping its key is gone" 1 'Required key not available' missing_after
+fi
 finish
