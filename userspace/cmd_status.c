@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "backup.h"
 #include "commands.h"
+#include "convert.h"
 #include "error.h"
 #include "header.h"
 #include "ui.h"
@@ -60,6 +61,48 @@ static void show_secrets(const struct header *header, struct json_object *object
 	keyslots_free(&list);
 }
 
+static void show_conversion(const struct volume *volume, const struct header *header,
+			    struct json_object *object, struct strings *warnings)
+{
+	struct convert_state state;
+	struct convert_run run;
+	struct json_object *entry;
+	const char *what;
+	double percent;
+
+	convert_get_state(header, &state);
+	if (!state.active)
+		return;
+	convert_get_run(header->uuid, &run);
+	what = state.decrypting ? "decrypting" : state.rotating ? "changing the key" : "encrypting";
+	percent = state.total ? 100.0 * state.done / state.total : 0;
+	entry = json_object_new_object();
+	json_object_object_add(object, "conversion", entry);
+	put_str(entry, "what", what);
+	put_num(entry, "done", state.done);
+	put_num(entry, "total", state.total);
+	put_bool(entry, "running", run.running);
+	put_str(entry, "paused", run.paused ? run.why : NULL);
+	if (run.running && !run.paused && run.rate) {
+		uint64_t left = (state.total - state.done) / run.rate;
+
+		put_num(entry, "bytes_per_second", run.rate);
+		put_num(entry, "seconds_left", left);
+		say("  conversion  %s, %.1f%%, %s/s, %llu min left", what, percent,
+		    human_size(run.rate), (unsigned long long)(left + 59) / 60);
+	} else if (run.running) {
+		say("  conversion  %s, %.1f%%%s%s", what, percent, run.paused ? ", paused by " : "",
+		    run.why);
+	} else {
+		say("  conversion  %s, %.1f%%, stopped%s", what, percent,
+		    state.crashed ? " in the middle of a step" : "");
+		attention(object, warnings, xasprintf("%s: the conversion has stopped; coffer %s %s goes on",
+						      volume_display(volume),
+						      state.decrypting ? "disable" : "resume",
+						      volume->device.path));
+	}
+}
+
 static void show_header(const struct volume *volume, struct json_object *object,
 			struct strings *warnings)
 {
@@ -82,6 +125,7 @@ static void show_header(const struct volume *volume, struct json_object *object,
 	    crypt_get_cipher(header->cd), crypt_get_cipher_mode(header->cd),
 	    crypt_get_sector_size(header->cd));
 	show_secrets(header, object);
+	show_conversion(volume, header, object, warnings);
 	if (backup_time(header->uuid, &backup)) {
 		bool current = backup_is_current(header);
 

@@ -9,5 +9,9 @@ int cmd_status(const struct args *args);
 int cmd_format(const struct args *args);
 int cmd_open(const struct args *args);
 int cmd_close(const struct args *args);
+int cmd_enable(const struct args *args);
+int cmd_resume(const struct args *args);
+int cmd_pause(const struct args *args);
+int cmd_disable(const struct args *args);
 
 #endif

@@ -383,21 +383,24 @@ static bool has_foreign_token(const struct header *header)
 	return found;
 }
 
-/* A recovery key may be typed in any case and without its dashes. */
-static int try_typed(struct header *header, int slot, struct secret *secret,
+/* A recovery key may be typed in any case and without its dashes; @secret becomes what opened. */
+static int try_typed(struct header *header, int slot, struct secret **secret,
 		     struct secret **volume_key, int *opened)
 {
-	struct secret *canonical = recovery_key_parse(secret);
+	struct secret *canonical = recovery_key_parse(*secret);
 	int ret;
 
 	if (canonical) {
 		ret = header_try(header, slot, canonical, volume_key, opened);
-		secret_free(canonical);
-		if (ret != E_SECRET)
+		if (ret != E_SECRET) {
+			secret_free(*secret);
+			*secret = canonical;
 			return ret;
+		}
+		secret_free(canonical);
 		error_clear();
 	}
-	return header_try(header, slot, secret, volume_key, opened);
+	return header_try(header, slot, *secret, volume_key, opened);
 }
 
 /**
@@ -448,14 +451,17 @@ int header_unlock(struct header *header, struct unlock *unlock, struct secret **
 			break;
 		ret = given && unlock->source.key_file ?
 		      header_try(header, slot, secret, volume_key, &unlock->slot) :
-		      try_typed(header, slot, secret, volume_key, &unlock->slot);
+		      try_typed(header, slot, &secret, volume_key, &unlock->slot);
 		if (ret == E_SECRET && unlock->source.key_file && secret->data[secret->len - 1] == '\n') {
 			error_clear();
 			ret = fail(E_SECRET, "if the newline at its end is not meant, pass it by --passphrase-fd",
 				   "cannot unlock %s: wrong secret in key file %s", unlock->what,
 				   unlock->source.key_file);
 		}
-		secret_free(secret);
+		if (!ret && unlock->keep)
+			*unlock->keep = secret;
+		else
+			secret_free(secret);
 		if (ret != E_SECRET || !tries)
 			break;
 		error_clear();

@@ -40,6 +40,7 @@ struct unlock {
 	const char *what;	/* the volume's name in the prompt */
 	const char *name;	/* only this secret; NULL for any */
 	bool no_token;		/* do not try TPM2 and the like first */
+	struct secret **keep;	/* result: the secret itself, if it is wanted */
 	int slot;		/* result: the keyslot that opened, -1 for a token's volume key */
 };
 

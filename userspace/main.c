@@ -26,6 +26,15 @@ const struct verb verbs[] = {
 	  "unlock a volume as /dev/mapper/NAME" },
 	{ "close", "VOLUME...", 1, -1, true, cmd_close, "all deferred",
 	  "lock a volume again" },
+	{ "enable", "DEVICE", 1, 1, true, cmd_enable,
+	  SECRET " yes name label trim data-unit unlock-time no-recovery max-rate driver",
+	  "encrypt a disk that holds data, where it is" },
+	{ "disable", "DEVICE", 1, 1, true, cmd_disable, SECRET " yes max-rate",
+	  "decrypt a disk where it is" },
+	{ "pause", "VOLUME", 1, 1, true, cmd_pause, "",
+	  "have a running conversion wait" },
+	{ "resume", "VOLUME", 1, 1, true, cmd_resume, SECRET " max-rate driver",
+	  "go on with a conversion" },
 };
 
 const unsigned int nr_verbs = ARRAY_SIZE(verbs);

@@ -291,6 +291,12 @@ bool mapping_is_crypt(const struct mapping *map)
 	return map->nr_targets == 1 && map->cipher;
 }
 
+/* Whether it is a volume in the middle of a conversion, which stands on helper mappings. */
+bool mapping_is_converting(const struct mapping *map)
+{
+	return starts_with(map->uuid, "CRYPT-LUKS2-") && !mapping_is_crypt(map);
+}
+
 /* Whether dm-coffer carries it: dm-crypt has no INFO line, ours has. */
 bool mapping_on_coffer(const struct mapping *map)
 {

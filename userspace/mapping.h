@@ -41,6 +41,7 @@ bool mapping_find(const char *name, struct mapping *map);
 void mapping_free(struct mapping *map);
 int mapping_names(struct strings *names);
 bool mapping_is_crypt(const struct mapping *map);
+bool mapping_is_converting(const struct mapping *map);
 bool mapping_key_wiped(const struct mapping *map);
 bool mapping_on_coffer(const struct mapping *map);
 

@@ -116,6 +116,13 @@ static int set_size(struct args *args, const char *value)
 	return 0;
 }
 
+static int set_max_rate(struct args *args, const char *value)
+{
+	if (!parse_size(value, &args->max_rate) || !args->max_rate)
+		return fail(E_USAGE, NULL, "--max-rate takes bytes a second like 50M, not \"%s\"", value);
+	return 0;
+}
+
 static int set_data_unit(struct args *args, const char *value)
 {
 	if (!number(value, 4096, &args->data_unit) || args->data_unit < 512 ||
@@ -164,6 +171,7 @@ static const struct option_rule rules[] = {
 	{ "file", 'f', "FILE", set_file, "where to write to or read from" },
 	{ "trim", 0, "on|off", set_trim, "whether TRIM passes to the device; kept in the header" },
 	{ "size", 's', "SIZE", set_size, "as 500M or 20G" },
+	{ "max-rate", 0, "SIZE", set_max_rate, "convert at most so much a second, as 50M" },
 	{ "data-unit", 0, "BYTES", set_data_unit, "what is encrypted at a time: 512 to 4096" },
 	{ "unlock-time", 0, "MS", set_unlock_time, "how long unlocking may take (2000 ms)" },
 	{ "no-recovery", 0, NULL, set_no_recovery, "make no recovery key" },

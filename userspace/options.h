@@ -19,6 +19,7 @@ struct args {
 	const char *header, *label, *file;
 	bool have_trim, trim;
 	uint64_t size;			/* bytes, 0 for none */
+	uint64_t max_rate;		/* bytes a second, 0 for none */
 	unsigned int data_unit;		/* bytes, 0 for none */
 	unsigned int unlock_time;	/* milliseconds */
 	enum driver driver;

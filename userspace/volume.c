@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "error.h"
 #include "volume.h"
@@ -44,9 +45,40 @@ const char *volume_display(const struct volume *volume)
 	       volume->has_device ? volume->device.path : volume->called;
 }
 
+/* The disk at the bottom of a mapping that stands on other mappings. */
+static dev_t lowest(dev_t devno)
+{
+	char *kname = devno_kname(devno);
+	struct strings stack = { 0 };
+	unsigned int maj, min;
+
+	if (!kname)
+		return 0;
+	device_stack_below(kname, &stack);
+	for (unsigned int i = 0; i < stack.nr; i++) {
+		char *dm = read_text("/sys/class/block/%s/dm/name", stack.s[i]);
+		char *number = read_text("/sys/class/block/%s/dev", stack.s[i]);
+
+		if (!dm && number && sscanf(number, "%u:%u", &maj, &min) == 2)
+			devno = makedev(maj, min);
+		free(dm);
+		free(number);
+	}
+	strings_free(&stack);
+	free(kname);
+	return devno;
+}
+
+static bool is_volume(const struct mapping *map)
+{
+	return mapping_is_crypt(map) || mapping_is_converting(map);
+}
+
 /* Make @volume the open one of this mapping. */
 static int set_open(struct volume *volume, struct mapping *map)
 {
+	if (mapping_is_converting(map))
+		map->lower = lowest(map->devno);
 	volume->map = *map;
 	memset(map, 0, sizeof(*map));
 	volume->open = true;
@@ -71,7 +103,7 @@ static bool open_at_or_below(struct volume *volume, dev_t devno)
 
 		name = read_text("/sys/class/block/%s/dm/name", stack.s[i]);
 		if (name && mapping_find(name, &map)) {
-			found = mapping_is_crypt(&map) && !set_open(volume, &map);
+			found = is_volume(&map) && !set_open(volume, &map);
 			mapping_free(&map);
 		}
 		free(name);
@@ -97,7 +129,9 @@ static bool open_where(struct volume *volume, map_fn fn, const void *arg)
 
 		if (!mapping_find(names.s[i], &map))
 			continue;
-		if (mapping_is_crypt(&map) && fn(&map, arg))
+		if (mapping_is_converting(&map))
+			map.lower = lowest(map.devno);
+		if (is_volume(&map) && fn(&map, arg))
 			found = !set_open(volume, &map);
 		mapping_free(&map);
 	}
@@ -212,7 +246,7 @@ static int find(const char *name, const char *header, bool read_only, struct vol
 	} else if (strchr(name, '/')) {
 		ret = find_path(volume, name, read_only);
 	} else if (mapping_find(name, &map)) {
-		ret = !mapping_is_crypt(&map) ?
+		ret = !is_volume(&map) ?
 		      fail(E_UNSUPPORTED, NULL, "%s is not an encrypted volume: its target is %s",
 			   name, map.target ? map.target : "empty") : set_open(volume, &map);
 		mapping_free(&map);
@@ -290,7 +324,7 @@ int volumes_open(struct volume **list, unsigned int *nr)
 
 		if (!mapping_find(names.s[i], &map))
 			continue;
-		if (mapping_is_crypt(&map)) {
+		if (is_volume(&map)) {
 			volume_init(&volume, names.s[i], NULL);
 			if (set_open(&volume, &map))
 				error_clear();
