@@ -13,6 +13,7 @@ help:
 	@echo "make userspace     the command, build/userspace/coffer"
 	@echo "make install       put it where modprobe finds it (as root)"
 	@echo "make check         all tests, in virtual machines (as root)"
+	@echo "make check-all     and what takes long: conversions, hundreds of cycles"
 	@echo "make check-cryptsetup  cryptsetup's own tests on the module (long)"
 	@echo "make check-lint    shellcheck, sparse, checkpatch (as root)"
 	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
@@ -43,6 +44,10 @@ module-%: deps
 check: deps modules userspace
 	@tests/run $(KERNELS)
 
+# and what takes long under emulation
+check-all: deps modules userspace
+	@COFFER_ALL=1 COFFER_SCRIPT_LIMIT=1800 COFFER_VM_LIMIT=5400 tests/run $(KERNELS)
+
 check-cryptsetup: deps module-6.12
 	@tests/cryptsetup/run
 
@@ -65,4 +70,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules userspace check check-cryptsetup check-lint bench bench-insn clean root deps
+.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn clean root deps
