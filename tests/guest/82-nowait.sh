@@ -100,14 +100,14 @@ unmap ref
 
 # ---- EAGAIN rather than sleep -----------------------------------------------------
 
-# A device that takes 1.5 s for everything, so that whoever waits is found out.
-slow=1500
+# A device that takes 4 s for everything, so that whoever waits is found out, on a busy host too.
+slow=4000
 # flooded WANTED DEVICE RWFLAGS-OPTION...: did the submission wait for the device?
 flooded()
 {
 	local wanted=$1
 	shift
-	timeout 40 "$rwflags" flood "$@" | tee "$WORK/report"
+	timeout 90 "$rwflags" flood "$@" | tee "$WORK/report"
 	case $wanted in
 	eagain) [ "$(value longest_ms)" -lt $((slow / 2)) ] && [ "$(value again)" -gt 0 ] &&
 			[ "$(value again)" -lt "$(value requests)" ] ;;

@@ -13,7 +13,7 @@
  *
  * Each ioctl may succeed or fail with an errno that is right in some order of events.
  * Exit status: 0; 1 if there was another errno, an I/O error, KEY in a table's text, or
- * an operation that never once succeeded, for which there are another 3 * SECONDS if
+ * an operation that never once succeeded, for which there are another 11 * SECONDS if
  * need be; 2 cannot test.
  */
 #define _GNU_SOURCE
@@ -389,7 +389,7 @@ static bool over(time_t start, unsigned int seconds)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return tally->wrong || now.tv_sec >= start + 4 * (time_t)seconds ||
+	return tally->wrong || now.tv_sec >= start + 12 * (time_t)seconds ||
 	       (now.tv_sec >= start + (time_t)seconds && complete());
 }
 
