@@ -13,5 +13,17 @@ int cmd_enable(const struct args *args);
 int cmd_resume(const struct args *args);
 int cmd_pause(const struct args *args);
 int cmd_disable(const struct args *args);
+int cmd_resize(const struct args *args);
+int cmd_image_create(const struct args *args);
+int cmd_image_resize(const struct args *args);
+int cmd_lock(const struct args *args);
+int cmd_unlock(const struct args *args);
+int cmd_adopt(const struct args *args);
+int cmd_release(const struct args *args);
+int cmd_takeover_on(const struct args *args);
+int cmd_takeover_off(const struct args *args);
+int cmd_takeover_status(const struct args *args);
+int cmd_bench(const struct args *args);
+int cmd_doctor(const struct args *args);
 
 #endif

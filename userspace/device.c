@@ -596,3 +596,29 @@ int loop_attach(const char *file, bool read_only, struct device *device, int *fd
 	}
 	return tries;
 }
+
+/**
+ * loop_follow() - have a loop device take the size that its file has now
+ * @device: any device; its size is brought up to date if it is a loop device
+ *
+ * Return: 0, or E_FAILED.
+ */
+int loop_follow(struct device *device)
+{
+	char *file = NULL;
+	uint64_t sectors;
+	int fd, ret = 0;
+
+	if (!loop_backing(device->kname, &file))
+		return 0;
+	fd = open(device->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, LOOP_SET_CAPACITY, 0))
+		ret = fail(E_FAILED, NULL, "cannot have %s take the size of %s: %s", device->path,
+			   file, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (!ret && read_number(&sectors, "/sys/class/block/%s/size", device->kname))
+		device->size = sectors * SECTOR;
+	free(file);
+	return ret;
+}

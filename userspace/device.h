@@ -44,5 +44,6 @@ void device_stack_below(const char *kname, struct strings *knames);
 
 int loop_attach(const char *file, bool read_only, struct device *device, int *fd);
 bool loop_backing(const char *kname, char **file);
+int loop_follow(struct device *device);
 
 #endif

@@ -31,8 +31,8 @@ int run_program(char *const argv[], char **output)
 	static char *const environment[] = {
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL
 	};
-	char *text = xcalloc(1, 65536);
-	size_t len = 0;
+	size_t len = 0, size = 65536;
+	char *text = xcalloc(1, size);
 	int ends[2], status;
 	ssize_t got;
 	pid_t pid;
@@ -52,10 +52,14 @@ int run_program(char *const argv[], char **output)
 		_exit(127);
 	}
 	close(ends[1]);
-	while (pid > 0 && ((got = read(ends[0], text + len, 65535 - len)) > 0 ||
-			   (got < 0 && errno == EINTR)))
+	while (pid > 0 && ((got = read(ends[0], text + len, size - 1 - len)) > 0 ||
+			   (got < 0 && errno == EINTR))) {
 		if (got > 0)
 			len += got;
+		if (len == size - 1)
+			text = xrealloc(text, size *= 2);
+		text[len] = 0;
+	}
 	close(ends[0]);
 	if (output)
 		*output = text;

@@ -491,7 +491,8 @@ static int simple(int type, const char *name, const char *what, bool freeze)
 			ret = -(dm_task_get_errno(task) ? dm_task_get_errno(task) : EIO);
 	}
 	dm_task_destroy(task);
-	return ret ? fail(ret == -ENXIO ? E_NO_VOLUME : ret == -EBUSY ? E_BUSY : E_FAILED, NULL,
+	return ret ? fail(ret == -ENXIO ? E_NO_VOLUME : ret == -EBUSY ? E_BUSY :
+			  ret == -EINTR ? E_INTERRUPTED : E_FAILED, NULL,
 			  "cannot %s %s: %s", what, name, strerror(-ret)) : 0;
 }
 

@@ -40,6 +40,7 @@ FLAG(read_only)
 FLAG(deferred)
 FLAG(no_recovery)
 FLAG(no_token)
+FLAG(no_freeze)
 
 #define TEXT(field)						\
 	static int set_##field(struct args *args, const char *value)	\
@@ -177,6 +178,7 @@ static const struct option_rule rules[] = {
 	{ "no-recovery", 0, NULL, set_no_recovery, "make no recovery key" },
 	{ "read-only", 'r', NULL, set_read_only, "nothing can be written" },
 	{ "deferred", 0, NULL, set_deferred, "as soon as nobody uses it" },
+	{ "no-freeze", 0, NULL, set_no_freeze, "do not have file systems write out their data first" },
 	{ "driver", 0, "NAME", set_driver, "coffer, dm-crypt or auto" },
 };
 

@@ -12,7 +12,7 @@ struct args {
 	char **words;			/* what is not an option */
 	int nr;
 	bool json, yes, quiet, all, force;
-	bool read_only, deferred, no_recovery, no_token;
+	bool read_only, deferred, no_recovery, no_token, no_freeze;
 	struct secret_source secret;	/* --key-file, --passphrase-fd */
 	struct secret_source new_secret;	/* --new-key-file, --new-passphrase-fd */
 	const char *name;		/* --name of a secret */

@@ -250,6 +250,15 @@ void progress_begin(struct progress *progress, const char *what, uint64_t done, 
 	progress_update(progress, done);
 }
 
+/* The same for a work that counts steps, not bytes. */
+void progress_steps(struct progress *progress, const char *what, uint64_t total)
+{
+	*progress = (struct progress){
+		.what = what, .total = total, .began = now(), .steps = true,
+	};
+	progress_update(progress, 0);
+}
+
 static void progress_json(const struct progress *progress, uint64_t done, double rate, double left)
 {
 	struct json_object *line = json_object_new_object();
@@ -259,7 +268,8 @@ static void progress_json(const struct progress *progress, uint64_t done, double
 	put_str(line, "progress", progress->what);
 	put_num(line, "done", done);
 	put_num(line, "total", progress->total);
-	put_num(line, "bytes_per_second", rate);
+	if (!progress->steps)
+		put_num(line, "bytes_per_second", rate);
 	json_object_object_add(line, "seconds_left", left < 0 ? NULL :
 			       json_object_new_int64(left));
 	puts(json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN));
@@ -272,7 +282,7 @@ static void progress_line(struct progress *progress, uint64_t done, double rate,
 	unsigned int permille = progress->total ? done * 1000.0 / progress->total : 1000;
 	struct winsize size = { 0 };
 	unsigned int width, filled;
-	char eta[32] = "", bar[64];
+	char eta[32] = "", bar[64], speed[40] = "";
 
 	if (left >= 3600)
 		snprintf(eta, sizeof(eta), "%u h %02u min left", (unsigned int)left / 3600,
@@ -282,9 +292,11 @@ static void progress_line(struct progress *progress, uint64_t done, double rate,
 			 (unsigned int)left % 60);
 	else if (left >= 0)
 		snprintf(eta, sizeof(eta), "%u s left", (unsigned int)left);
+	if (!progress->steps)
+		snprintf(speed, sizeof(speed), "%s/s  ", human_size(rate));
 	if (!isatty(STDERR_FILENO)) {
-		fprintf(stderr, "%s: %u.%u%% of %s, %s/s, %s\n", progress->what, permille / 10,
-			permille % 10, human_size(progress->total), human_size(rate), eta);
+		fprintf(stderr, "%s: %u.%u%%  %s%s\n", progress->what, permille / 10, permille % 10,
+			speed, eta);
 		return;
 	}
 	ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
@@ -293,9 +305,8 @@ static void progress_line(struct progress *progress, uint64_t done, double rate,
 	for (unsigned int i = 0; i < width; i++)
 		bar[i] = i < filled ? '#' : '-';
 	bar[width] = 0;
-	fprintf(stderr, "\r%s %s%s%s%u.%u%%  %s/s  %s\033[K", progress->what,
-		width ? "[" : "", bar, width ? "] " : "", permille / 10, permille % 10,
-		human_size(rate), eta);
+	fprintf(stderr, "\r%s %s%s%s%u.%u%%  %s%s\033[K", progress->what,
+		width ? "[" : "", bar, width ? "] " : "", permille / 10, permille % 10, speed, eta);
 	progress->open_line = true;
 }
 

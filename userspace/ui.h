@@ -29,9 +29,11 @@ struct progress {
 	uint64_t base;		/* bytes that were done before this run */
 	double began, shown;	/* seconds, monotonic */
 	bool open_line;
+	bool steps;		/* they are no bytes: no rate is shown */
 };
 
 void progress_begin(struct progress *progress, const char *what, uint64_t done, uint64_t total);
+void progress_steps(struct progress *progress, const char *what, uint64_t total);
 void progress_update(struct progress *progress, uint64_t done);
 void progress_end(struct progress *progress);
 

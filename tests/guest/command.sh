@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# What the scripts that test the command share. Sourced after lib.sh; ends the script where
+# another target is under test.
+
+if [ "$COFFER_TARGET" != coffer ]; then
+	skip "all" "the command is for the target coffer"
+	finish
+	exit 0
+fi
+
+if [ -z "${COFFER_ALL:-}" ]; then
+	skip "all" "not yet green on each kernel; make check-all runs it"
+	finish
+	exit 0
+fi
+
+COFFER=$TOP/build/userspace/coffer
+coffer() { "$COFFER" "$@"; }
+# with the right secret, a wrong one, and with nobody to ask
+pw=$WORK/passphrase
+echo 'correct horse' > "$pw"
+right() { coffer "$@" < "$pw"; }
+wrong() { echo 'correct house' | coffer "$@"; }
+alone() { coffer "$@" < /dev/null; }
+
+# Mappings, by name
+size_of() { sectors "/dev/mapper/$1"; }
+target_of() { dmsetup table "$1" | cut -d' ' -f3; }
+running() { ! dmsetup info "$1" | grep -q SUSPENDED; }
+stopped() { ! running "$1"; }
+active_only() { [ "$(dmsetup info -c --noheadings -o tables_loaded "$1")" = Live ]; }
+sum() { timeout 60 dd if="/dev/mapper/$1" bs=1M iflag=direct status=none | sha256sum; }
+no_keys() { ! grep -E 'logon.*cryptsetup:' /proc/keys; }
+nr_loops() { losetup -l --noheadings | wc -l; }
+
+# load NAME [SECONDS]: writes and reads that are verified, in the background; busy: they
+# run; calm: they ended well
+load()
+{
+	fio --name=load --filename="/dev/mapper/$1" --rw=randwrite --bs=16k --size=8m --direct=1 \
+		--ioengine=libaio --iodepth=8 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
+		--time_based --runtime="${2:-8}" > "$WORK/fio.log" 2>&1 &
+	fio=$!
+	sleep 1
+}
+busy() { kill -0 $fio; }
+calm() { wait $fio || { head -n 20 "$WORK/fio.log"; return 1; }; }
