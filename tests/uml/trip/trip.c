@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Commits one bug on purpose when loaded, so that tests/uml/selftest can show
- * that the debug kernel and tests/uml/run notice it: insmod trip.ko bug=NAME.
+ * that the debug kernels and tests/uml/run notice it: insmod trip.ko bug=NAME.
  */
 #include <linux/atomic.h>
 #include <linux/completion.h>
@@ -98,19 +98,11 @@ static void might_sleep_allocation(void)
 	spin_unlock(&spin);
 }
 
-/*
- * Many: SLUB's per-CPU arrays still hold the addresses of the objects that they
- * gave out last, and kmemleak takes those for references.
- */
 static void leak(void)
 {
-	int i;
+	void *p = kmalloc(777, GFP_KERNEL);
 
-	for (i = 0; i < 512; i++) {
-		void *p = kmalloc(777, GFP_KERNEL);
-
-		OPTIMIZER_HIDE_VAR(p);
-	}
+	OPTIMIZER_HIDE_VAR(p);
 }
 
 static void shift(void)
