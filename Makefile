@@ -19,6 +19,7 @@ help:
 	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
 	@echo "                   QUICK=1 under 4 minutes; READONLY=1 never writes (as root)"
 	@echo "make bench-insn    instructions per I/O, which repeat to 1% (as root)"
+	@echo "make bench-smp     where conversion runs on two CPUs: goals for the driver's rule (as root, 40 minutes)"
 	@echo "make modules       the module for each kernel that the tests boot: KERNELS='$(KERNELS)'"
 	@echo "make clean         remove build/"
 
@@ -60,6 +61,9 @@ bench: deps
 bench-insn: deps module-6.12
 	@benchmarks/insn
 
+bench-smp: deps module-6.12
+	@benchmarks/smp
+
 clean:
 	rm -rf build
 
@@ -70,4 +74,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn clean root deps
+.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp clean root deps

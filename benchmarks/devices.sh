@@ -10,6 +10,9 @@
 #   dm-crypt       512, 4096   dm-crypt as it comes
 #   dm-crypt-tuned 512, 4096   dm-crypt with no_read_workqueue no_write_workqueue
 #   coffer         512, 4096
+#   coffer-inline, coffer-fanout, coffer-handover
+#                  512, 4096   coffer with one way forced on bios of any size: convert
+#                              where we are, share among two CPUs, give to a worker
 #
 # All mappings lie over the same sectors of the same store and exist at the same
 # time (device-mapper shares the claim of the store among its own mappings).
@@ -83,6 +86,9 @@ table()
 	dm-crypt) ;;
 	dm-crypt-tuned) opts+=(no_read_workqueue no_write_workqueue) ;;
 	coffer) target=coffer ;;
+	coffer-inline) target=coffer opts+=(inline:4294967295) ;;
+	coffer-fanout) target=coffer opts+=(inline:1 fanout:2) ;;
+	coffer-handover) target=coffer opts+=(inline:1 handover) ;;
 	*) devices_die "unknown variant $1" ;;
 	esac
 	[ "$2" = 512 ] || opts+=("sector_size:$2" iv_large_sectors)
@@ -94,7 +100,7 @@ load_target()
 {
 	case $1 in
 	dm-crypt*) module dm_crypt ;;
-	coffer)
+	coffer*)
 		[ ! -d /sys/module/dm_coffer ] || return 0
 		insmod "$COFFER_MODULE" || devices_die "cannot load $COFFER_MODULE"
 		loaded+=(dm_coffer)
@@ -132,7 +138,7 @@ devices_precondition() # BYTES
 cipher_of()
 {
 	case $1 in
-	coffer)
+	coffer*)
 		dmsetup status "$prefix-$1-$2" | grep -o '[a-z0-9_()-]*xts[a-z0-9_()-]*' |
 			head -n 1 ;;
 	dm-crypt*)
@@ -150,6 +156,56 @@ cipher_of()
 			driver = f["driver"]
 		}
 		END { print driver }' /proc/crypto ;;
+	esac
+}
+
+# devices_open VARIANTS: STORE (brd, null_blk or a device) of SIZE bytes, and all
+# VARIANTS, lines of "variant unit", over it. Nothing is written where READONLY is set.
+devices_open()
+{
+	local variant unit
+	module dm_mod
+	modprobe -q aesni_intel || :
+	case $STORE in
+	brd | null_blk) "store_$STORE" "$SIZE" ;;
+	*) store_dev=$STORE ;;
+	esac
+	[ -b "$store_dev" ] || devices_die "$store_dev is not a block device"
+
+	[ -n "${READONLY-}" ] || devices_precondition "$SIZE"
+	while read -r variant unit; do
+		devices_map "$variant" "$unit" "$SIZE" ${READONLY:+--readonly}
+		[ -b "$(device_of "$variant" "$unit")" ] ||
+			devices_die "$(device_of "$variant" "$unit") is not a block device"
+	done <<< "$1"
+	! command -v udevadm > /dev/null || udevadm settle || :
+}
+
+read_or() { cat "$1" 2> /dev/null || echo "$2"; }
+
+# devices_facts VARIANTS: for the record, lines of KEY=VALUE
+devices_facts()
+{
+	local variant unit queue
+	queue=/sys/class/block/$(basename "$store_dev")/queue
+	echo "kernel=$(uname -r)"
+	echo "cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)"
+	echo "cpus=$(nproc)"
+	echo "governor=$(read_or /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor none)"
+	echo "clocksource=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+	echo "fio=$(fio --version)"
+	echo "store=$STORE, $((SIZE / 1048576)) MiB, $(
+		[ -n "${READONLY-}" ] && echo "as found" || echo preconditioned)"
+	echo "scheduler=$(read_or "$queue/scheduler" none)"
+	while read -r variant unit; do
+		[ "$unit" = 0 ] ||
+			echo "cipher $variant $unit=$(cipher_of "$variant" "$unit")"
+	done <<< "$1"
+	case " ${loaded[*]} " in
+	*" dm_coffer "*) echo "coffer module=sha256 $(
+		sha256sum "$COFFER_MODULE" | cut -c 1-16)" ;;
+	*) [ ! -d /sys/module/dm_coffer ] ||
+		echo "coffer module=was loaded before, not by us" ;;
 	esac
 }
 
