@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Times single bios from inside the kernel, where no system call blurs them.
- * One command a line is written to <debugfs>/bio_loop, its result is read from
- * the same file: "MEDIAN P10 P90 MIN" in nanoseconds.
+ * A command is written to <debugfs>/bio_loop in one piece, its results are read
+ * from the same file.
  *
- *   read|write DEVICE BYTES COUNT
- *	COUNT bios of BYTES, one at a time, from submission to the wake-up of
- *	the submitter, at pseudo-random offsets that are multiples of BYTES.
- *   encrypt|decrypt UNIT BYTES COUNT
+ *   ROUNDS COUNT
+ *   read|write DEVICE BYTES
+ *	Bios of BYTES, one at a time, from submission to the wake-up of the
+ *	submitter, at pseudo-random offsets that are multiples of BYTES.
+ *   encrypt|decrypt UNIT BYTES
  *	The bare xts(aes) over the same pages, one request per data unit of
  *	UNIT bytes; encrypting from page to page as for a bounced write,
  *	decrypting in place.
+ *
+ * The jobs take turns, COUNT times each in each of ROUNDS rounds, so that a slow
+ * moment of the host hits them all. Each gives a line "MEDIAN P10 P90 MIN" in
+ * nanoseconds, over ROUNDS * COUNT.
  *
  * One command at a time, under a mutex that also guards the result.
  */
@@ -30,16 +35,31 @@
 #define MAX_BYTES	SZ_1M
 #define MAX_PAGES	(MAX_BYTES / PAGE_SIZE)
 #define MAX_COUNT	1000000
-/* Bios before the clock counts: caches, pools and branch predictors fill. */
-#define WARM_UP		64
+#define MAX_JOBS	16
+/* Of a job's turn, before the clock counts: caches and branch predictors fill. */
+#define WARM_UP		8
 #define KEY_BYTES	64
 #define NS_SHIFT	20
 
 static DEFINE_MUTEX(lock);
-static char result[80];
+static char result[80 * MAX_JOBS];
 static struct dentry *file;
 static struct page *pages[2][MAX_PAGES];	/* source, destination */
 static u64 ns_per_tick;	/* with NS_SHIFT bits of fraction */
+
+struct job {
+	unsigned int bytes;
+	u64 *t;		/* ticks, one for each time */
+	bool write;	/* or encrypt */
+
+	struct file *bdev_file;	/* NULL: the cipher alone */
+	struct bio *bio;
+	u64 blocks, seed;
+
+	unsigned int unit;
+	struct crypto_skcipher *tfm;
+	struct skcipher_request *req;
+};
 
 static u64 ticks(void)
 {
@@ -71,12 +91,11 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void summarise(u64 *t, unsigned int count)
+static int summarise(u64 *t, unsigned int count, char *to, size_t room)
 {
 	sort(t, count, sizeof(*t), compare, NULL);
-	snprintf(result, sizeof(result), "%llu %llu %llu %llu\n",
-		 ns(t[count / 2]), ns(t[count / 10]), ns(t[count - 1 - count / 10]),
-		 ns(t[0]));
+	return scnprintf(to, room, "%llu %llu %llu %llu\n", ns(t[count / 2]),
+			 ns(t[count / 10]), ns(t[count - 1 - count / 10]), ns(t[0]));
 }
 
 /* As blkdev's direct I/O does it; a completion would cost two locks. */
@@ -102,154 +121,197 @@ static void submit_and_wait(struct bio *bio)
 	__set_current_state(TASK_RUNNING);
 }
 
-static int run_bios(enum req_op op, const char *path, unsigned int bytes,
-		    unsigned int count, u64 *t)
+static int run_bio(struct job *job, u64 *t)
+{
+	struct block_device *bdev = file_bdev(job->bdev_file);
+	struct bio *bio = job->bio;
+	unsigned int p;
+	u64 start;
+
+	bio_init(bio, bdev, bio_inline_vecs(bio), MAX_PAGES,
+		 (job->write ? REQ_OP_WRITE : REQ_OP_READ) | REQ_SYNC | REQ_IDLE);
+	for (p = 0; p < DIV_ROUND_UP(job->bytes, PAGE_SIZE); p++)
+		__bio_add_page(bio, pages[0][p],
+			       min(job->bytes, (unsigned int)PAGE_SIZE), 0);
+	job->seed = job->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	bio->bi_iter.bi_sector = (job->seed >> 33) % job->blocks *
+				 (job->bytes >> SECTOR_SHIFT);
+
+	start = ticks();
+	submit_and_wait(bio);
+	*t = ticks() - start;
+
+	bio_uninit(bio);
+	return blk_status_to_errno(bio->bi_status);
+}
+
+static int run_cipher(struct job *job, u64 *t)
+{
+	struct skcipher_request *req = job->req;
+	struct scatterlist src, dst;
+	unsigned int done;
+	__le64 iv[2];
+	u64 start;
+	int err = 0;
+
+	sg_init_table(&src, 1);
+	sg_init_table(&dst, 1);
+	start = ticks();
+	for (done = 0; done < job->bytes && !err; done += job->unit) {
+		unsigned int p = done / PAGE_SIZE;
+
+		sg_set_page(&src, pages[0][p], job->unit, offset_in_page(done));
+		sg_set_page(&dst, pages[1][p], job->unit, offset_in_page(done));
+		iv[0] = cpu_to_le64(job->seed++);
+		iv[1] = 0;
+		skcipher_request_set_crypt(req, &src, job->write ? &dst : &src,
+					   job->unit, iv);
+		err = job->write ? crypto_skcipher_encrypt(req) :
+				   crypto_skcipher_decrypt(req);
+	}
+	*t = ticks() - start;
+	return err;
+}
+
+static int run_jobs(struct job *jobs, unsigned int nr, unsigned int rounds,
+		    unsigned int count)
+{
+	unsigned int round, i;
+	struct job *job;
+	int err;
+	u64 t;
+
+	for (round = 0; round < rounds; round++)
+		for (job = jobs; job < jobs + nr; job++)
+			for (i = 0; i < WARM_UP + count; i++) {
+				err = job->bdev_file ? run_bio(job, &t) :
+						       run_cipher(job, &t);
+				if (err)
+					return err;
+				if (i >= WARM_UP)
+					job->t[round * count + i - WARM_UP] = t;
+				cond_resched();
+			}
+	return 0;
+}
+
+static int set_up_bios(struct job *job, const char *path)
 {
 	struct file *bdev_file;
-	struct block_device *bdev;
-	struct bio *bio;
-	u64 blocks, seed = 1, start;
-	unsigned int i, p;
-	int err = 0;
 
 	bdev_file = bdev_file_open_by_path(path, BLK_OPEN_READ | BLK_OPEN_WRITE,
 					   NULL, NULL);
 	if (IS_ERR(bdev_file))
 		return PTR_ERR(bdev_file);
-	bdev = file_bdev(bdev_file);
-	blocks = div_u64(bdev_nr_bytes(bdev), bytes);
-	bio = bio_kmalloc(MAX_PAGES, GFP_KERNEL);
-	if (!blocks || !bio) {
-		err = blocks ? -ENOMEM : -ENOSPC;
-		goto out;
-	}
-
-	for (i = 0; i < count + WARM_UP && !err; i++) {
-		bio_init(bio, bdev, bio_inline_vecs(bio), MAX_PAGES,
-			 op | REQ_SYNC | REQ_IDLE);
-		for (p = 0; p < DIV_ROUND_UP(bytes, PAGE_SIZE); p++)
-			__bio_add_page(bio, pages[0][p],
-				       min(bytes, (unsigned int)PAGE_SIZE), 0);
-		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-		bio->bi_iter.bi_sector = (seed >> 33) % blocks * (bytes >> SECTOR_SHIFT);
-
-		start = ticks();
-		submit_and_wait(bio);
-		if (i >= WARM_UP)
-			t[i - WARM_UP] = ticks() - start;
-
-		err = blk_status_to_errno(bio->bi_status);
-		bio_uninit(bio);
-		cond_resched();
-	}
-out:
-	kfree(bio);
-	bdev_fput(bdev_file);
-	return err;
+	job->bdev_file = bdev_file;
+	job->blocks = div_u64(bdev_nr_bytes(file_bdev(bdev_file)), job->bytes);
+	if (!job->blocks)
+		return -ENOSPC;
+	job->bio = bio_kmalloc(MAX_PAGES, GFP_KERNEL);
+	return job->bio ? 0 : -ENOMEM;
 }
 
-static int run_cipher(bool encrypt, unsigned int unit, unsigned int bytes,
-		      unsigned int count, u64 *t)
+static int set_up_cipher(struct job *job, const char *unit)
 {
 	struct crypto_skcipher *tfm;
-	struct skcipher_request *req;
-	struct scatterlist src, dst;
 	u8 key[KEY_BYTES];
-	__le64 iv[2];
-	u64 start;
-	unsigned int i, done;
-	int err;
 
-	if (!is_power_of_2(unit) || unit > PAGE_SIZE || unit < SECTOR_SIZE)
+	if (kstrtouint(unit, 10, &job->unit) || !is_power_of_2(job->unit) ||
+	    job->unit > PAGE_SIZE || job->unit < SECTOR_SIZE)
 		return -EINVAL;
 	tfm = crypto_alloc_skcipher("xts(aes)", 0, CRYPTO_ALG_ASYNC);
 	if (IS_ERR(tfm))
 		return PTR_ERR(tfm);
+	job->tfm = tfm;
+	job->req = skcipher_request_alloc(tfm, GFP_KERNEL);
+	if (!job->req)
+		return -ENOMEM;
+	skcipher_request_set_callback(job->req, 0, NULL, NULL);
 	get_random_bytes(key, sizeof(key));
-	err = crypto_skcipher_setkey(tfm, key, sizeof(key));
-	req = skcipher_request_alloc(tfm, GFP_KERNEL);
-	if (!err && !req)
-		err = -ENOMEM;
-	if (err)
-		goto out;
-	skcipher_request_set_callback(req, 0, NULL, NULL);
-	sg_init_table(&src, 1);
-	sg_init_table(&dst, 1);
-
-	for (i = 0; i < count + WARM_UP && !err; i++) {
-		start = ticks();
-		for (done = 0; done < bytes && !err; done += unit) {
-			unsigned int p = done / PAGE_SIZE;
-
-			sg_set_page(&src, pages[0][p], unit, offset_in_page(done));
-			sg_set_page(&dst, pages[1][p], unit, offset_in_page(done));
-			iv[0] = cpu_to_le64(i + done);
-			iv[1] = 0;
-			skcipher_request_set_crypt(req, &src, encrypt ? &dst : &src,
-						   unit, iv);
-			err = encrypt ? crypto_skcipher_encrypt(req) :
-					crypto_skcipher_decrypt(req);
-		}
-		if (i >= WARM_UP)
-			t[i - WARM_UP] = ticks() - start;
-		cond_resched();
-	}
-out:
-	skcipher_request_free(req);
-	crypto_free_skcipher(tfm);
-	return err;
+	return crypto_skcipher_setkey(tfm, key, sizeof(key));
 }
 
-static int command(char *line)
+static int set_up(struct job *job, const char *line, u64 seed, unsigned int times)
 {
 	char verb[8], what[128];
-	unsigned int bytes, count, unit;
-	u64 *t;
-	int err;
 
-	if (sscanf(line, "%7s %127s %u %u", verb, what, &bytes, &count) != 4 ||
-	    bytes % SECTOR_SIZE || !bytes || bytes > MAX_BYTES ||
-	    (bytes > PAGE_SIZE && bytes % PAGE_SIZE) ||
-	    !count || count > MAX_COUNT)
+	if (sscanf(line, "%7s %127s %u", verb, what, &job->bytes) != 3 ||
+	    !job->bytes || job->bytes % SECTOR_SIZE || job->bytes > MAX_BYTES ||
+	    (job->bytes > PAGE_SIZE && job->bytes % PAGE_SIZE))
 		return -EINVAL;
-	t = vmalloc_array(count, sizeof(*t));
-	if (!t)
+	/* its own offsets: the first to read a block would warm the caches for others */
+	job->seed = seed;
+	job->t = vmalloc_array(times, sizeof(*job->t));
+	if (!job->t)
 		return -ENOMEM;
+	job->write = !strcmp(verb, "write") || !strcmp(verb, "encrypt");
+	if (!strcmp(verb, "read") || !strcmp(verb, "write"))
+		return set_up_bios(job, what);
+	if (!strcmp(verb, "decrypt") || !strcmp(verb, "encrypt"))
+		return set_up_cipher(job, what);
+	return -EINVAL;
+}
 
-	if (!strcmp(verb, "read"))
-		err = run_bios(REQ_OP_READ, what, bytes, count, t);
-	else if (!strcmp(verb, "write"))
-		err = run_bios(REQ_OP_WRITE, what, bytes, count, t);
-	else if (kstrtouint(what, 10, &unit))
-		err = -EINVAL;
-	else if (!strcmp(verb, "encrypt"))
-		err = run_cipher(true, unit, bytes, count, t);
-	else if (!strcmp(verb, "decrypt"))
-		err = run_cipher(false, unit, bytes, count, t);
-	else
-		err = -EINVAL;
+static void tear_down(struct job *job)
+{
+	if (job->bdev_file)
+		bdev_fput(job->bdev_file);
+	kfree(job->bio);
+	skcipher_request_free(job->req);
+	if (job->tfm)
+		crypto_free_skcipher(job->tfm);
+	vfree(job->t);
+}
+
+static int command(char *text)
+{
+	char *line = strsep(&text, "\n");
+	unsigned int rounds, count, nr = 0, i;
+	struct job *jobs;
+	size_t len = 0;
+	int err = 0;
+
+	if (sscanf(line, "%u %u", &rounds, &count) != 2 || !rounds || !count ||
+	    rounds > MAX_COUNT / count)
+		return -EINVAL;
+	jobs = kzalloc_objs(*jobs, MAX_JOBS);
+	if (!jobs)
+		return -ENOMEM;
+	for (; !err && (line = strsep(&text, "\n")) && *line; nr++) {
+		if (nr == MAX_JOBS) {
+			err = -E2BIG;
+			break;
+		}
+		err = set_up(&jobs[nr], line, nr, rounds * count);
+	}
 	if (!err)
-		summarise(t, count);
-	vfree(t);
+		err = run_jobs(jobs, nr, rounds, count);
+	for (i = 0; i < nr; i++) {
+		if (!err)
+			len += summarise(jobs[i].t, rounds * count, result + len,
+					 sizeof(result) - len);
+		tear_down(&jobs[i]);
+	}
+	kfree(jobs);
 	return err;
 }
 
 static ssize_t bio_loop_write(struct file *f, const char __user *buf,
 			      size_t len, loff_t *pos)
 {
-	char *line;
+	char *text;
 	int err;
 
-	if (len > 200)
+	if (len > PAGE_SIZE)
 		return -EINVAL;
-	line = memdup_user_nul(buf, len);
-	if (IS_ERR(line))
-		return PTR_ERR(line);
+	text = memdup_user_nul(buf, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
 	mutex_lock(&lock);
 	result[0] = 0;
-	err = command(line);
+	err = command(text);
 	mutex_unlock(&lock);
-	kfree(line);
+	kfree(text);
 	return err ?: len;
 }
 
