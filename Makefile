@@ -20,6 +20,7 @@ help:
 	@echo "                   QUICK=1 under 4 minutes; READONLY=1 never writes (as root)"
 	@echo "make bench-insn    instructions per I/O, which repeat to 1% (as root)"
 	@echo "make bench-smp     where conversion runs on two CPUs: goals for the driver's rule (as root, 40 minutes)"
+	@echo "make bench-native  nanoseconds per bio at the speed of this CPU, in User-Mode Linux (as root)"
 	@echo "make modules       the module for each kernel that the tests boot: KERNELS='$(KERNELS)'"
 	@echo "make clean         remove build/"
 
@@ -63,6 +64,8 @@ bench-insn: deps module-6.12
 
 bench-smp: deps module-6.12
 	@benchmarks/smp
+bench-native: deps
+	@benchmarks/native/run
 
 clean:
 	rm -rf build
@@ -74,4 +77,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp clean root deps
+.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp bench-native clean root deps
