@@ -179,13 +179,20 @@ static int table_text(uint32_t flags)
 	return err;
 }
 
+static int transfer(int fd, void *buffer, size_t len, off_t at, bool write)
+{
+	ssize_t n = write ? pwrite(fd, buffer, len, at) : pread(fd, buffer, len, at);
+
+	/* a device without a table has no size: ENOSPC, or nothing read */
+	return n < 0 && errno != ENOSPC ? errno : 0;
+}
+
 /* A read, and with -r a write, through the node. */
 static int use_node(void)
 {
 	static char *buffer;
 	char path[64];
-	ssize_t n;
-	int err, fd;
+	int err, fd, tries;
 
 	if (!buffer && posix_memalign((void **)&buffer, 4096, 65536))
 		die("memory");
@@ -201,13 +208,17 @@ static int use_node(void)
 		do {
 			size_t len = below(2) ? 4096 : 65536;
 			off_t at = (off_t)(4096 * below(16));
+			bool write = removing && below(2);
 
-			if (removing && below(2))
-				n = pwrite(fd, buffer, len, at);
-			else
-				n = pread(fd, buffer, len, at);
-			/* a device without a table has no size: ENOSPC, or nothing read */
-			err = n < 0 && errno != ENOSPC ? errno : 0;
+			err = transfer(fd, buffer, len, at, write);
+			/*
+			 * device-mapper gives a new device its size before its table, and
+			 * an error to who comes in between.
+			 */
+			for (tries = 0; removing && err == EIO && tries < 100; tries++) {
+				nap(10000);
+				err = transfer(fd, buffer, len, at, write);
+			}
 		} while (!err && below(4));
 	/* an I/O error, whatever it is called, is never right */
 	if (err == ENXIO || err == ENOENT || err == ENODEV)
