@@ -100,15 +100,23 @@ unmap ref
 
 # ---- EAGAIN rather than sleep -----------------------------------------------------
 
-# A device that takes 4 s for everything, so that whoever waits is found out, on a busy host too.
-slow=4000
-# flooded WANTED DEVICE RWFLAGS-OPTION...: did the submission wait for the device?
+# A device that takes 1.5 s for everything, so that whoever waits is found out.
+slow=1500
+# flooded WANTED DEVICE RWFLAGS-OPTION...: did the submission wait for the device? An
+# emulated machine may stand still for as long when its host is busy, but not three times.
 flooded()
 {
-	local wanted=$1
+	local wanted=$1 try tries=${tries:-3}
 	shift
-	timeout 90 "$rwflags" flood "$@" | tee "$WORK/report"
-	case $wanted in
+	for ((try = 1; try <= tries; try++)); do
+		timeout 40 "$rwflags" flood "$@" | tee "$WORK/report"
+		! as_wanted "$wanted" || break
+	done
+	as_wanted "$wanted"
+}
+as_wanted()
+{
+	case $1 in
 	eagain) [ "$(value longest_ms)" -lt $((slow / 2)) ] && [ "$(value again)" -gt 0 ] &&
 			[ "$(value again)" -lt "$(value requests)" ] ;;
 	waits) [ "$(value submit_ms)" -ge $((slow * 9 / 10)) ] && [ "$(value again)" = 0 ] ;;
@@ -123,7 +131,7 @@ check "no bounce pages left: EAGAIN at once, $mib MiB" flooded eagain -n $mib /d
 note "$(cat "$WORK/report")"
 control "the same without NOWAIT waits" 0 'submit_ms' flooded waits -w -n $mib /dev/mapper/slow
 note "$(cat "$WORK/report")"
-control "waiting is not taken for EAGAIN" 1 'again=0' flooded eagain -w -n $mib /dev/mapper/slow
+tries=1 control "waiting is not taken for EAGAIN" 1 'again=0' flooded eagain -w -n $mib /dev/mapper/slow
 unmap slow
 freeram "$tail"
 
