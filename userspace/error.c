@@ -60,7 +60,10 @@ int fail(enum coffer_exit code, const char *next, const char *fmt, ...)
 	va_start(ap, fmt);
 	first_message = xvasprintf(fmt, ap);
 	va_end(ap);
-	first_next = next ? xasprintf("%s", next) : NULL;
+	first_next = next ? xstrdup(next) : NULL;
+	make_printable(first_message);
+	if (first_next)
+		make_printable(first_next);
 	return code;
 }
 
@@ -78,6 +81,7 @@ void note(const char *fmt, ...)
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
+	make_printable(text);
 	fprintf(stderr, "coffer: %s\n", text);
 	notes = xrealloc(notes, (nr_notes + 1) * sizeof(*notes));
 	notes[nr_notes++] = text;

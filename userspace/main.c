@@ -17,10 +17,10 @@
 
 const struct verb verbs[] = {
 	{ "status", "[VOLUME...]", 0, -1, false, cmd_status, "header",
-	  "what is encrypted, how, and what needs attention" },
+	  "what is encrypted, how, what needs care" },
 	{ "format", "DEVICE", 1, 1, true, cmd_format,
 	  SECRET " yes name label header trim data-unit unlock-time no-recovery",
-	  "make an empty encrypted volume; what is on DEVICE is lost" },
+	  "make an empty volume; erases DEVICE" },
 	{ "open", "DEVICE [NAME]", 1, 2, true, cmd_open,
 	  SECRET " name header read-only trim no-token driver",
 	  "unlock a volume as /dev/mapper/NAME" },

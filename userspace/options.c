@@ -170,7 +170,7 @@ static const struct option_rule rules[] = {
 	{ "header", 0, "FILE", set_header, "the header is in FILE, not on the device" },
 	{ "label", 'l', "LABEL", set_label, "label of the volume" },
 	{ "file", 'f', "FILE", set_file, "where to write to or read from" },
-	{ "trim", 0, "on|off", set_trim, "whether TRIM passes to the device; kept in the header" },
+	{ "trim", 0, "on|off", set_trim, "pass TRIM on to the device; kept in the header" },
 	{ "size", 's', "SIZE", set_size, "as 500M or 20G" },
 	{ "max-rate", 0, "SIZE", set_max_rate, "convert at most so much a second, as 50M" },
 	{ "data-unit", 0, "BYTES", set_data_unit, "what is encrypted at a time: 512 to 4096" },
@@ -300,9 +300,13 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct args *a
 		for (unsigned int i = 0; i < ARRAY_SIZE(rules); i++)
 			if (c == 256 + (int)i || (rules[i].letter && c == rules[i].letter))
 				rule = &rules[i];
-		if (!rule)
-			return fail(E_USAGE, "coffer --help lists the commands",
-				    "there is no option %s", argv[optind - 1]);
+		if (!rule) {
+			/* in a bundle like -yZ the word may not be behind it yet */
+			char letter[3] = { '-', optopt, 0 };
+
+			return fail(E_USAGE, "coffer --help lists the commands", "there is no option %s",
+				    optopt > ' ' && optopt < 127 ? letter : argv[optind - 1]);
+		}
 		if (!takes(verb, rule->name))
 			return fail(E_USAGE, NULL, "coffer %s takes no --%s", verb->name, rule->name);
 		ret = rule->set(args, optarg);

@@ -49,13 +49,16 @@ bool ui_json(void)
 void say(const char *fmt, ...)
 {
 	va_list ap;
+	char *text;
 
 	if (ui.json || ui.quiet)
 		return;
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	putchar('\n');
+	make_printable(text);
+	puts(text);
+	free(text);
 }
 
 /* The object that --json prints at the end; verbs put their results into it. */
@@ -163,6 +166,7 @@ int ui_confirm(bool yes, const char *fmt, ...)
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
+	make_printable(text);
 	if (!isatty(STDIN_FILENO)) {
 		free(text);
 		return fail(E_REFUSED, "with --yes it goes ahead without asking",

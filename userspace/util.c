@@ -136,6 +136,19 @@ int write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
+/**
+ * make_printable() - put ? for control characters, but for newlines
+ * @text: changed in place
+ *
+ * Labels, names and ciphers come from whoever had the disk; a terminal would obey them.
+ */
+void make_printable(char *text)
+{
+	for (char *p = text; *p; p++)
+		if (((unsigned char)*p < ' ' && *p != '\n') || *p == 127)
+			*p = '?';
+}
+
 /* "238.5 GiB"; valid until the eighth call after this one. */
 const char *human_size(uint64_t bytes)
 {

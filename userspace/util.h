@@ -24,6 +24,7 @@ char *read_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool read_number(uint64_t *value, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int write_all(int fd, const void *data, size_t len);
 
+void make_printable(char *text);
 const char *human_size(uint64_t bytes);
 bool parse_size(const char *text, uint64_t *bytes);
 bool starts_with(const char *s, const char *prefix);
