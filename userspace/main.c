@@ -52,14 +52,14 @@ const struct verb verbs[] = {
 	  SECRET " size name header no-token",
 	  "make an image larger, open or not" },
 	{ "takeover on", "", 0, 0, true, cmd_takeover_on, "force",
-	  "let dm-coffer stand in for dm-crypt, at boot and for all tools" },
+	  "have dm-coffer stand in for dm-crypt, at boot too" },
 	{ "takeover off", "", 0, 0, true, cmd_takeover_off, "", "let dm-crypt be dm-crypt again" },
 	{ "takeover status", "", 0, 0, true, cmd_takeover_status, "",
 	  "which of them answers, and what stands in the way" },
 	{ "bench", "", 0, 0, true, cmd_bench, "",
 	  "measure dm-coffer and dm-crypt on a disk in memory" },
 	{ "doctor", "", 0, 0, true, cmd_doctor, "",
-	  "what is right on this machine, what is not, and what the next boot will do" },
+	  "what is right here, what is not, and the next boot" },
 };
 
 const unsigned int nr_verbs = ARRAY_SIZE(verbs);

@@ -178,7 +178,7 @@ static const struct option_rule rules[] = {
 	{ "no-recovery", 0, NULL, set_no_recovery, "make no recovery key" },
 	{ "read-only", 'r', NULL, set_read_only, "nothing can be written" },
 	{ "deferred", 0, NULL, set_deferred, "as soon as nobody uses it" },
-	{ "no-freeze", 0, NULL, set_no_freeze, "do not have file systems write out their data first" },
+	{ "no-freeze", 0, NULL, set_no_freeze, "do not flush and freeze file systems first" },
 	{ "driver", 0, "NAME", set_driver, "coffer, dm-crypt or auto" },
 };
 
@@ -332,7 +332,7 @@ int options_help(const struct verb *verb)
 		for (unsigned int i = 0; i < nr_verbs; i++) {
 			char *usage = xasprintf("%s %s", verbs[i].name, verbs[i].words);
 
-			printf("  %-32s %s\n", usage, verbs[i].help);
+			printf("  %-20s %s\n", usage, verbs[i].help);
 			free(usage);
 		}
 		puts("\nA VOLUME is a name, a device, UUID=..., an image file or a mount point.\n"
