@@ -6,7 +6,6 @@
  * encrypted and with which secrets stands in headers and tables, which root may read.
  */
 #define _GNU_SOURCE
-#include <blkid/blkid.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,21 +208,14 @@ static void show(const struct volume *volume, struct json_object *array, struct 
 static void show_rest(struct json_object *array, struct strings *warnings,
 		      const struct volume *open, unsigned int nr)
 {
-	blkid_dev_iterate iterate;
-	blkid_cache cache;
-	blkid_dev dev;
+	struct strings paths = { 0 };
 
-	if (blkid_get_cache(&cache, geteuid() ? NULL : "/dev/null"))
-		return;
-	if (!geteuid())
-		blkid_probe_all(cache);
-	iterate = blkid_dev_iterate_begin(cache);
-	blkid_dev_set_search(iterate, "TYPE", "crypto_LUKS");
-	while (!blkid_dev_next(iterate, &dev)) {
+	devices_with_luks(&paths);
+	for (unsigned int p = 0; p < paths.nr; p++) {
 		struct volume volume;
 		bool shown = false;
 
-		if (volume_find(blkid_dev_devname(dev), NULL, &volume)) {
+		if (volume_find(paths.s[p], NULL, &volume)) {
 			error_clear();
 			continue;
 		}
@@ -233,8 +225,7 @@ static void show_rest(struct json_object *array, struct strings *warnings,
 			show(&volume, array, warnings);
 		volume_free(&volume);
 	}
-	blkid_dev_iterate_end(iterate);
-	blkid_put_cache(cache);
+	strings_free(&paths);
 }
 
 static bool root_encrypted(void)

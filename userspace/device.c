@@ -213,6 +213,71 @@ int device_signatures(const char *path, struct strings *found)
 	return ret < 0 ? fail(E_IO, NULL, "cannot read %s for signatures", path) : 0;
 }
 
+/* Whether a device, or one that it stands on, is a suspended mapping: reading it waits. */
+bool device_suspended(const char *kname)
+{
+	struct strings stack = { 0 };
+	bool suspended = false;
+
+	strings_add(&stack, xstrdup(kname));
+	device_stack_below(kname, &stack);
+	for (unsigned int i = 0; i < stack.nr && !suspended; i++) {
+		uint64_t value;
+
+		suspended = read_number(&value, "/sys/class/block/%s/dm/suspended", stack.s[i]) &&
+			    value;
+	}
+	strings_free(&stack);
+	return suspended;
+}
+
+static bool starts_like_luks(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char magic[6];
+	bool luks;
+
+	if (fd < 0)
+		return false;
+	luks = pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       !memcmp(magic, "LUKS\xba\xbe", sizeof(magic));
+	close(fd);
+	return luks;
+}
+
+/**
+ * devices_with_luks() - the block devices that begin with a LUKS header
+ * @paths: added to
+ *
+ * libblkid would look at each device too, but waits for those that are suspended.
+ */
+void devices_with_luks(struct strings *paths)
+{
+	DIR *dir = opendir("/sys/class/block");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		unsigned int maj, min;
+		uint64_t sectors;
+		char *text, *path;
+
+		if (entry->d_name[0] == '.' ||
+		    !read_number(&sectors, "/sys/class/block/%s/size", entry->d_name) || !sectors ||
+		    device_suspended(entry->d_name))
+			continue;
+		text = read_text("/sys/class/block/%s/dev", entry->d_name);
+		path = text && sscanf(text, "%u:%u", &maj, &min) == 2 ? devno_path(makedev(maj, min)) :
+		       NULL;
+		free(text);
+		if (path && starts_like_luks(path))
+			strings_add(paths, path);
+		else
+			free(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* ---- who uses it ------------------------------------------------------------------- */
 
 /* mountinfo writes blanks and the like as \040 */

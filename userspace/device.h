@@ -32,6 +32,8 @@ char *device_describe(const struct device *device);
 char *devno_path(dev_t devno);
 char *devno_kname(dev_t devno);
 
+bool device_suspended(const char *kname);
+void devices_with_luks(struct strings *paths);
 int device_signatures(const char *path, struct strings *found);
 void device_users(const struct device *device, struct users *users);
 bool users_any(const struct users *users);
