@@ -123,10 +123,6 @@ static int move(const struct volume *volume, const struct args *args, const stru
 	struct secret *key = NULL;
 	int ret;
 
-	if (map.suspended)
-		return fail(mapping_key_wiped(&map) ? E_LOCKED : E_BUSY, "coffer unlock it first",
-			    "cannot %s %s: it is %s", to->verb, map.name,
-			    mapping_key_wiped(&map) ? "locked" : "suspended");
 	map.target = (char *)to->target;
 	common_options(&volume->map, &options);
 	map.options = options;
@@ -146,9 +142,11 @@ static int move(const struct volume *volume, const struct args *args, const stru
 /* Whether it can be moved at all: 0, or why not, which --all only notes. */
 static int check(const struct volume *volume, const struct direction *to)
 {
-	char *why = NULL;
-	int ret = 0;
+	int ret = live_check(volume, to->verb);
+	char *why;
 
+	if (ret)
+		return ret;
 	if (there_already(volume, to))
 		return fail(E_EXISTS, NULL, "%s is on %s already", volume->map.name, to->driver);
 	why = to->to_coffer ? mapping_unfit(&volume->map) : NULL;

@@ -222,7 +222,7 @@ static void show(const struct row *rows, unsigned int nr, const struct ramdisk *
 		say("%-32s %6.1f to a read, %6.1f to a write", rows[i].label,
 		    (rows[i].seconds[0] - rows[0].seconds[0]) * 1e6,
 		    (rows[i].seconds[1] - rows[0].seconds[1]) * 1e6);
-	say("\nOne request at a time, direct I/O, on a %s; best of %u rounds of %u ms.", disk->kind,
+	say("\nOne request at a time, direct I/O, on a RAM disk (%s); best of %u rounds of %u ms.", disk->kind,
 	    ROUNDS, (unsigned int)(ROUND_SECONDS * 1000));
 	if (cipher_driver)
 		say("Cipher: AES-256-XTS, %s.", cipher_driver);

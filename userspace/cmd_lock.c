@@ -62,12 +62,11 @@ static int check_lock(const struct volume *volume, const struct args *args)
 	struct device device;
 	struct users users;
 	dev_t devno;
-	int ret = 0;
+	int ret;
 
-	if (map->suspended)
-		return fail(mapping_key_wiped(map) ? E_LOCKED : E_BUSY, NULL, "cannot lock %s: it is %s",
-			    map->name, mapping_key_wiped(map) ? "locked already" :
-			    "suspended by somebody else");
+	ret = live_check(volume, "lock");
+	if (ret)
+		return ret;
 	for (unsigned int i = 0; i < ARRAY_SIZE(needed); i++)
 		if (path_devno(needed[i], &devno) && stands_on(devno, map))
 			return fail(E_REFUSED, NULL, "cannot lock %s: %s is on it, and coffer unlock could not run",
@@ -184,7 +183,9 @@ int cmd_unlock(const struct args *args)
 	ret = volume_find_open(args->words[0], &volume);
 	if (ret)
 		return ret;
-	if (!volume.map.suspended) {
+	if (!mapping_is_crypt(&volume.map)) {
+		ret = live_check(&volume, "unlock");
+	} else if (!volume.map.suspended) {
 		ret = fail(E_EXISTS, NULL, "cannot unlock %s: it is not locked", volume.map.name);
 	} else if (mapping_key_wiped(&volume.map)) {
 		ret = live_key(&volume, args, &header, &key);

@@ -39,6 +39,29 @@ void signals_let_go(void)
 }
 
 /**
+ * live_check() - whether a volume is in a state that can be changed
+ * @volume: an open volume
+ * @verb: what is to be done to it
+ *
+ * Return: 0; E_LOCKED, E_BUSY.
+ */
+int live_check(const struct volume *volume, const char *verb)
+{
+	const struct mapping *map = &volume->map;
+
+	if (!mapping_is_crypt(map))
+		return fail(E_BUSY, "coffer status says how far it is", "cannot %s %s: it is being converted",
+			    verb, map->name);
+	if (mapping_key_wiped(map))
+		return fail(E_LOCKED, "coffer unlock brings its key back", "cannot %s %s: it is locked",
+			    verb, map->name);
+	if (map->suspended)
+		return fail(E_BUSY, "coffer unlock resumes it", "cannot %s %s: it is suspended", verb,
+			    map->name);
+	return 0;
+}
+
+/**
  * live_header() - the header that an open volume belongs to
  * @volume: the volume
  * @detached: where its header is, NULL if on the device

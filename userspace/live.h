@@ -6,6 +6,7 @@
 #include "options.h"
 #include "volume.h"
 
+int live_check(const struct volume *volume, const char *verb);
 int live_header(const struct volume *volume, const char *detached, struct header **header);
 int live_key(const struct volume *volume, const struct args *args, struct header **header,
 	     struct secret **volume_key);

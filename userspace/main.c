@@ -25,7 +25,7 @@ const struct verb verbs[] = {
 	  SECRET " name header read-only trim no-token driver",
 	  "unlock a volume as /dev/mapper/NAME" },
 	{ "close", "VOLUME...", 1, -1, true, cmd_close, "all deferred",
-	  "lock a volume again" },
+	  "close a volume" },
 	{ "enable", "DEVICE", 1, 1, true, cmd_enable,
 	  SECRET " yes name label trim data-unit unlock-time no-recovery max-rate driver",
 	  "encrypt a disk that holds data, where it is" },

@@ -100,10 +100,9 @@ int volume_resize(struct volume *volume, const struct args *args, uint64_t bytes
 	if (!volume->has_device)
 		return fail(E_NO_VOLUME, NULL, "cannot resize %s: its device is gone",
 			    volume->map.name);
-	if (volume->map.suspended)
-		return fail(mapping_key_wiped(&volume->map) ? E_LOCKED : E_BUSY, "coffer unlock it first",
-			    "cannot resize %s: it is %s", volume->map.name,
-			    mapping_key_wiped(&volume->map) ? "locked" : "suspended");
+	ret = live_check(volume, "resize");
+	if (ret)
+		return ret;
 	/* plain volumes have none, and that is fine unless a secret has to be asked for */
 	if (live_header(volume, args->header, &header)) {
 		if (args->header)
