@@ -55,7 +55,7 @@ check "resize: smaller by force" alone resize box --size 20M --force
 equal "resize: smaller" "$(size_of box)" $((20 << 11))
 check "resize: and back" alone resize box
 equal "resize: back" "$(size_of box)" $((44 << 11))
-check "resize: I/O was right all the time" calm
+calm "resize: I/O was right all the time"
 check "resize: the table shows the key's description" grep -q ' :64:logon:cryptsetup:' <(dmsetup table box)
 check "resize: no key in a keyring" no_keys
 control "image resize: not smaller" 13 'would be lost' alone image resize "$img" --size 50M
@@ -131,7 +131,7 @@ lock()
 	control "$driver: locked: no resume" 1 'temporarily unavailable' timeout 20 dmsetup resume box
 	timeout 20 "$COFFER" status > "$WORK/status" || true
 	check "$driver: locked: status says so, and does not hang" grep -q 'box: .*locked' "$WORK/status"
-	control "$driver: lock again" 18 'locked already' alone lock box
+	control "$driver: lock again" 18 'is locked' alone lock box
 	check "$driver: lock --all leaves it" alone lock --all
 	control "$driver: resize waits for unlock" 18 'locked' alone resize box
 	control "$driver: adopt and release too" 18 'locked' \
