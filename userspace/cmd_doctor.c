@@ -93,12 +93,18 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-static void check_processor(const struct utsname *os)
+static bool slow_driver(const char *driver)
+{
+	return strstr(driver, "generic") || strstr(driver, "-lib");
+}
+
+static bool check_processor(const struct utsname *os)
 {
 	static const char *const words[] = { "aes", "vaes", "avx2", "avx512vl", "vpclmulqdq" };
 	char *text = read_text("/proc/cpuinfo");
 	char *flags = text ? strstr(text, "flags\t") : NULL, *found;
 	struct strings list = { 0 };
+	bool aes;
 
 	if (text && !flags)
 		flags = strstr(text, "Features\t");
@@ -108,20 +114,23 @@ static void check_processor(const struct utsname *os)
 		if (has_word(flags, words[i]))
 			strings_add(&list, xstrdup(words[i]));
 	found = strings_join(&list, " ");
-	if (strings_has(&list, "aes"))
+	aes = strings_has(&list, "aes");
+	if (aes)
 		finding(GOOD, "processor", NULL, "%s with instructions for AES (%s)", os->machine, found);
 	else
 		finding(WARNING, "processor", "each byte costs about ten times as much; a faster one is the only cure",
 			"%s without instructions for AES", os->machine);
-	put_bool(ui_result(), "aes_instructions", strings_has(&list, "aes"));
+	put_bool(ui_result(), "aes_instructions", aes);
 	free(found);
 	strings_free(&list);
 	free(text);
+	return aes;
 }
 
-/* What carries xts(aes) in the kernel with the highest priority */
-static void check_cipher(void)
+/* What carries xts(aes) in the kernel with the highest priority; it changes with need. */
+static void check_cipher(bool aes)
 {
+	char *argv[] = { "modprobe", "-n", "-q", "crypto-aes", NULL };
 	char *text = read_text("/proc/crypto"), *save, *block, *best = NULL;
 	int highest = -1;
 
@@ -147,10 +156,10 @@ static void check_cipher(void)
 			best = xstrdup(driver);
 		}
 	}
-	if (!best)
-		finding(GOOD, "cipher", NULL, "no volume has asked for AES-XTS since the boot");
-	else if (strstr(best, "generic") || strstr(best, "-lib"))
-		finding(WARNING, "cipher", "modprobe aesni-intel, if the processor has it",
+	if (!best || (slow_driver(best) && aes && !run_program(argv, NULL)))
+		finding(GOOD, "cipher", NULL, "nobody needs AES-XTS now; its driver is loaded when somebody does");
+	else if (slow_driver(best))
+		finding(WARNING, "cipher", aes ? "this kernel has no driver for the processor's instructions" : NULL,
 			"AES-XTS is done by %s, which is slow", best);
 	else
 		finding(GOOD, "cipher", NULL, "AES-XTS is done by %s", best);
@@ -379,7 +388,17 @@ static void check_crypttab(void)
 	crypttab_free(&table);
 }
 
-static void check_volumes(void)
+/* The first word of our status line is the cipher's driver. */
+static bool slow_info(const char *info)
+{
+	char *word = xasprintf("%.*s", (int)strcspn(info, " "), info);
+	bool slow = slow_driver(word);
+
+	free(word);
+	return slow;
+}
+
+static void check_volumes(bool aes)
 {
 	struct volume *all;
 	unsigned int nr;
@@ -394,6 +413,9 @@ static void check_volumes(void)
 
 		if (mapping_key_wiped(map))
 			finding(GOOD, "volume", NULL, "%s is locked", map->name);
+		else if (mapping_on_coffer(map) && aes && slow_info(map->info))
+			finding(WARNING, "volume", "modprobe -a crypto-aes, then close and open it",
+				"%s was opened when there was no fast driver of the cipher", map->name);
 		else
 			finding(GOOD, "volume", NULL, "%s is on %s%s", map->name,
 				mapping_on_coffer(map) ? "dm-coffer" : "dm-crypt",
@@ -408,17 +430,18 @@ int cmd_doctor(const struct args *args)
 	bool configured = takeover_configured();
 	struct utsname os;
 	struct drivers d;
+	bool aes;
 
 	(void)args;
 	uname(&os);
 	module_load("dm-mod", NULL, NULL);
 	drivers_get(&d);
 	check_versions(&os);
-	check_processor(&os);
-	check_cipher();
+	aes = check_processor(&os);
+	check_cipher(aes);
 	check_module(&os, &d);
 	check_takeover(&d, configured);
-	check_volumes();
+	check_volumes(aes);
 	check_crypttab();
 	check_kernels(&os, configured);
 	put_num(ui_result(), "warnings", counts[WARNING]);
