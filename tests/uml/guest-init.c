@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * First process of the User-Mode Linux guest. In C and static, because a
- * process start costs half a second on the debug kernel, and a shell would
+ * process start costs 50 ms on the debug kernel, and a shell would
  * start thirty.
  *
  * The root is the host's, read-only: it goes beneath a tmpfs overlay, and the
