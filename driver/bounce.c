@@ -4,7 +4,8 @@
  *
  * Three layers, each the next one's fallback:
  *   1. a cache for each CPU, a stack of pages. A bio takes all its pages, and gives
- *      them back, in one section with interrupts off.
+ *      them back, in one go, with preemption off. Interrupts stay on: one that comes
+ *      upon its CPU's cache in use takes the next layer.
  *   2. the depot, one stack for all CPUs, for machines where writes complete on
  *      another CPU than they were submitted on: it refills a cache in one step. Then
  *      the page allocator, without waiting and only up to a share of memory.
@@ -49,10 +50,15 @@ struct page_stack {
 	struct page **pages;
 };
 
-static DEFINE_PER_CPU(struct page_stack, cpu_cache);
+struct cpu_cache {
+	bool in_use;			/* by the CPU itself, below an interrupt */
+	struct page_stack stack;	/* in_use */
+};
+
+static DEFINE_PER_CPU(struct cpu_cache, cpu_caches);
 
 static struct page_stack depot;		/* depot_lock */
-static DEFINE_RAW_SPINLOCK(depot_lock);	/* taken with interrupts off, on RT too */
+static DEFINE_RAW_SPINLOCK(depot_lock);	/* interrupts off, on RT too */
 
 static atomic_long_t owned_pages;
 static atomic_long_t max_owned_pages;
@@ -111,17 +117,60 @@ static struct page *get_page_nowait(void)
 				 true);
 }
 
-/* Fill a cache that has too little for a bio. */
-static void refill(struct page_stack *cache)
+/*
+ * This CPU's cache, for a moment, or NULL. Whoever comes in between is an interrupt and
+ * has gone again, so plain accesses in program order are enough.
+ */
+static struct cpu_cache *claim_cache(void)
 {
-	lockdep_assert_irqs_disabled();
+	struct cpu_cache *cache;
+
+	preempt_disable();
+	cache = this_cpu_ptr(&cpu_caches);
+	if (unlikely(READ_ONCE(cache->in_use))) {
+		preempt_enable();
+		return NULL;
+	}
+	WRITE_ONCE(cache->in_use, true);
+	barrier();
+	return cache;
+}
+
+static void release_cache(struct cpu_cache *cache)
+{
+	barrier();
+	WRITE_ONCE(cache->in_use, false);
+	preempt_enable();
+}
+
+/* Fill a cache that has too little for a bio. */
+static void refill(struct page_stack *stack)
+{
+	unsigned long flags;
 
 	if (!READ_ONCE(depot.nr))
 		return;
-	raw_spin_lock(&depot_lock);
-	while (depot.nr && cache->nr < cache->max)
-		cache->pages[cache->nr++] = depot.pages[--depot.nr];
-	raw_spin_unlock(&depot_lock);
+	raw_spin_lock_irqsave(&depot_lock, flags);
+	while (depot.nr && stack->nr < stack->max)
+		stack->pages[stack->nr++] = depot.pages[--depot.nr];
+	raw_spin_unlock_irqrestore(&depot_lock, flags);
+}
+
+/* Take up to @nr pages, and one for the vector where there is none yet. */
+static unsigned int pop(struct page_stack *stack, struct bio_vec **vecs, unsigned int nr)
+{
+	unsigned int got = 0;
+
+	if (unlikely(stack->nr < nr + !*vecs))
+		refill(stack);
+	if (!*vecs && stack->nr)
+		*vecs = page_address(stack->pages[--stack->nr]);
+	if (likely(*vecs)) {
+		nr = min(nr, stack->nr);
+		while (got < nr)
+			set_vec(&(*vecs)[got++], stack->pages[--stack->nr]);
+	}
+	return got;
 }
 
 /* From the page allocator what @vecs lacks, or all from the reserve. */
@@ -180,24 +229,13 @@ struct bio_vec *coffer_bounce_get(struct coffer_bounce *bounce, struct bio_vec *
 				  unsigned int nr, bool may_sleep, bool *hit)
 {
 	struct bio_vec *vecs = needs_vec_page(nr) ? NULL : own;
-	struct page_stack *cache;
+	struct cpu_cache *cache = claim_cache();
 	unsigned int got = 0;
-	unsigned long flags;
 
-	local_irq_save(flags);
-	cache = this_cpu_ptr(&cpu_cache);
-	if (unlikely(cache->nr < nr + needs_vec_page(nr)))
-		refill(cache);
-	if (!vecs && cache->nr)
-		vecs = page_address(cache->pages[--cache->nr]);
-	if (likely(vecs)) {
-		unsigned int there = min(nr, cache->nr);
-
-		while (got < there)
-			set_vec(&vecs[got++], cache->pages[--cache->nr]);
+	if (likely(cache)) {
+		got = pop(&cache->stack, &vecs, nr);
+		release_cache(cache);
 	}
-	local_irq_restore(flags);
-
 	*hit = got == nr;
 	if (likely(*hit))
 		return vecs;
@@ -229,6 +267,7 @@ void coffer_bounce_put(struct coffer_bounce *bounce, struct bio_vec *own,
 		       struct bio_vec *vecs, unsigned int nr)
 {
 	struct page *vec_page = vecs == own ? NULL : virt_to_page(vecs);
+	struct cpu_cache *cache;
 	unsigned long flags;
 
 	/* pairs with the barrier in mempool_alloc(), as in mempool_free() */
@@ -240,9 +279,11 @@ void coffer_bounce_put(struct coffer_bounce *bounce, struct bio_vec *own,
 		return;
 	}
 
-	local_irq_save(flags);
-	push(this_cpu_ptr(&cpu_cache), vecs, &nr, &vec_page);
-	local_irq_restore(flags);
+	cache = claim_cache();
+	if (likely(cache)) {
+		push(&cache->stack, vecs, &nr, &vec_page);
+		release_cache(cache);
+	}
 	if (likely(!nr && !vec_page))
 		return;
 
@@ -318,7 +359,7 @@ int coffer_bounce_start(void)
 	if (ret)
 		return ret;
 	for_each_possible_cpu(cpu) {
-		ret = stack_init(per_cpu_ptr(&cpu_cache, cpu),
+		ret = stack_init(&per_cpu_ptr(&cpu_caches, cpu)->stack,
 				 clamp(share / 2 / num_online_cpus(),
 				       (unsigned long)MIN_CPU_CACHE_PAGES,
 				       (unsigned long)MAX_CPU_CACHE_PAGES));
@@ -340,7 +381,7 @@ void coffer_bounce_stop(void)
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu)
-		stack_exit(per_cpu_ptr(&cpu_cache, cpu));
+		stack_exit(&per_cpu_ptr(&cpu_caches, cpu)->stack);
 	stack_exit(&depot);
 	WARN_ON_ONCE(atomic_long_read(&owned_pages));
 }

@@ -7,14 +7,21 @@
 
 #include "stats.h"
 
+/* All of them at one time, or nearly. */
+struct sums {
+	u64 read[COFFER_WHERES];
+	u64 written[COFFER_WHERES];
+	u64 cache_hits, cache_misses, errors;
+};
+
 static u64 total(const u64 *bytes)
 {
 	return bytes[COFFER_INLINE] + bytes[COFFER_OFFLOADED] + bytes[COFFER_FANNED_OUT];
 }
 
-static u64 both(const struct coffer_stats *stats, enum coffer_where where)
+static u64 both(const struct sums *sums, enum coffer_where where)
 {
-	return stats->read[where] + stats->written[where];
+	return sums->read[where] + sums->written[where];
 }
 
 /**
@@ -30,19 +37,19 @@ static u64 both(const struct coffer_stats *stats, enum coffer_where where)
 unsigned int coffer_stats_emit(const struct coffer_stats __percpu *stats, char *result,
 			       unsigned int maxlen)
 {
-	struct coffer_stats sum = {};
+	struct sums sum = {};
 	unsigned int sz = 0, cpu, i;
 
 	for_each_possible_cpu(cpu) {
 		const struct coffer_stats *one = per_cpu_ptr(stats, cpu);
 
 		for (i = 0; i < COFFER_WHERES; i++) {
-			sum.read[i] += READ_ONCE(one->read[i]);
-			sum.written[i] += READ_ONCE(one->written[i]);
+			sum.read[i] += local64_read(&one->read[i]);
+			sum.written[i] += local64_read(&one->written[i]);
 		}
-		sum.cache_hits += READ_ONCE(one->cache_hits);
-		sum.cache_misses += READ_ONCE(one->cache_misses);
-		sum.errors += READ_ONCE(one->errors);
+		sum.cache_hits += local64_read(&one->cache_hits);
+		sum.cache_misses += local64_read(&one->cache_misses);
+		sum.errors += local64_read(&one->errors);
 	}
 	DMEMIT("read %llu written %llu inline %llu offloaded %llu fanned_out %llu",
 	       total(sum.read), total(sum.written), both(&sum, COFFER_INLINE),

@@ -2,12 +2,18 @@
 /*
  * Counters that a user can read in the status line. One set for each CPU, added to
  * without locks from any context, summed when read.
+ *
+ * local64_t: whole against interrupts of its own CPU, without turning them off
+ * where the architecture has an instruction for it or atomics. this_cpu_add() turns
+ * them off on all architectures that did not write one of their own.
  */
 #ifndef COFFER_STATS_H
 #define COFFER_STATS_H
 
 #include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/types.h>
+#include <asm/local64.h>
 
 /* Where a bio was converted. */
 enum coffer_where {
@@ -18,14 +24,20 @@ enum coffer_where {
 };
 
 struct coffer_stats {
-	u64 read[COFFER_WHERES];	/* bytes decrypted */
-	u64 written[COFFER_WHERES];	/* bytes encrypted */
-	u64 cache_hits;			/* writes whose pages all came from the caches */
-	u64 cache_misses;
-	u64 errors;			/* bios that failed, below us or in the cipher */
+	local64_t read[COFFER_WHERES];	/* bytes decrypted */
+	local64_t written[COFFER_WHERES]; /* bytes encrypted */
+	local64_t cache_hits;		/* writes whose pages all came from the caches */
+	local64_t cache_misses;
+	local64_t errors;		/* bios that failed, below us or in the cipher */
 };
 
-#define coffer_stat_add(dev, field, n)	this_cpu_add((dev)->stats->field, n)
+#define coffer_stat_add(dev, field, n)						\
+do {										\
+	/* on another CPU's set it would not be whole */			\
+	preempt_disable();							\
+	local64_add(n, &this_cpu_ptr((dev)->stats)->field);			\
+	preempt_enable();							\
+} while (0)
 
 unsigned int coffer_stats_emit(const struct coffer_stats __percpu *stats, char *result,
 			       unsigned int maxlen);

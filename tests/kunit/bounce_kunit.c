@@ -118,7 +118,7 @@ static unsigned long pages_at_rest(struct fixture *f)
 	unsigned int i, cpu;
 
 	for_each_possible_cpu(cpu)
-		pages += per_cpu_ptr(&cpu_cache, cpu)->nr;
+		pages += per_cpu_ptr(&cpu_caches, cpu)->stack.nr;
 	for (i = 0; i < MAPPINGS; i++)
 		pages += f->mapping[i].reserve.curr_nr;
 	return pages;
@@ -135,8 +135,8 @@ static void expect_at_rest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&owned_pages), pages_at_rest(f));
 	KUNIT_EXPECT_LE(test, depot.nr, depot.max);
 	for_each_possible_cpu(cpu)
-		KUNIT_EXPECT_LE(test, per_cpu_ptr(&cpu_cache, cpu)->nr,
-				per_cpu_ptr(&cpu_cache, cpu)->max);
+		KUNIT_EXPECT_LE(test, per_cpu_ptr(&cpu_caches, cpu)->stack.nr,
+				per_cpu_ptr(&cpu_caches, cpu)->stack.max);
 	for (i = 0; i < MAPPINGS; i++) {
 		KUNIT_EXPECT_EQ(test, f->mapping[i].reserve.curr_nr, RESERVE_PAGES);
 		KUNIT_EXPECT_FALSE(test, mutex_is_locked(&f->mapping[i].lock));
@@ -156,7 +156,7 @@ static void resize(struct kunit *test, unsigned int cpu_max, unsigned int depot_
 
 	resize_stack(test, &depot, depot_max);
 	for_each_possible_cpu(cpu)
-		resize_stack(test, per_cpu_ptr(&cpu_cache, cpu), cpu_max);
+		resize_stack(test, &per_cpu_ptr(&cpu_caches, cpu)->stack, cpu_max);
 }
 
 /* From now on the page allocator has nothing for us. */
@@ -180,7 +180,7 @@ static void vectors(struct kunit *test)
 	migrate_disable();
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		unsigned int need = sizes[i] + (sizes[i] > COFFER_INLINE_VECS);
-		unsigned int cached = this_cpu_ptr(&cpu_cache)->nr;
+		unsigned int cached = this_cpu_ptr(&cpu_caches)->stack.nr;
 
 		KUNIT_EXPECT_TRUE(test, get_claimed(f, 0, &load, sizes[i], true, 1 + i));
 		KUNIT_EXPECT_EQ_MSG(test, load.hit, cached >= need, "%u pages", sizes[i]);
@@ -189,7 +189,46 @@ static void vectors(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, get_claimed(f, 0, &load, sizes[i], false, 101 + i));
 		KUNIT_EXPECT_TRUE_MSG(test, load.hit, "%u pages", sizes[i]);
 		put_claimed(f, 0, &load, 101 + i);
-		KUNIT_EXPECT_EQ(test, this_cpu_ptr(&cpu_cache)->nr, max(cached, need));
+		KUNIT_EXPECT_EQ(test, this_cpu_ptr(&cpu_caches)->stack.nr, max(cached, need));
+	}
+	migrate_enable();
+	expect_at_rest(test);
+}
+
+/* An interrupt that comes upon its CPU's cache in use leaves it alone, both ways. */
+static void cache_in_use(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	unsigned int i, cached, kept;
+	struct cpu_cache *cache;
+	struct load load;
+
+	resize(test, 512, 512);
+	migrate_disable();
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		unsigned int need = sizes[i] + (sizes[i] > COFFER_INLINE_VECS);
+
+		/* something to be tempted by */
+		KUNIT_EXPECT_TRUE(test, get_claimed(f, 0, &load, sizes[i], true, 1 + i));
+		put_claimed(f, 0, &load, 1 + i);
+
+		cache = claim_cache();
+		KUNIT_ASSERT_NOT_NULL(test, cache);
+		KUNIT_EXPECT_NULL(test, claim_cache());
+		cached = cache->stack.nr;
+		kept = depot.nr;
+		/* not get_claimed(), which may sleep: preemption is off */
+		if (!get(f, 0, &load, sizes[i], false)) {
+			release_cache(cache);
+			KUNIT_FAIL(test, "%u pages refused", sizes[i]);
+			continue;
+		}
+		check_load(f, &load, i);
+		put(f, 0, &load);
+		KUNIT_EXPECT_FALSE(test, load.hit);
+		KUNIT_EXPECT_EQ(test, cache->stack.nr, cached);
+		KUNIT_EXPECT_EQ(test, depot.nr, min(kept + need, depot.max));
+		release_cache(cache);
 	}
 	migrate_enable();
 	expect_at_rest(test);
@@ -218,7 +257,7 @@ static void overflow(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, get_claimed(f, 0, &loads[i], MAX_PAGES, true, i));
 	for (i = 0; i < 3; i++)
 		put_claimed(f, 0, &loads[i], i);
-	KUNIT_EXPECT_EQ(test, this_cpu_ptr(&cpu_cache)->nr, 10);
+	KUNIT_EXPECT_EQ(test, this_cpu_ptr(&cpu_caches)->stack.nr, 10);
 	KUNIT_EXPECT_EQ(test, depot.nr, 300);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&owned_pages), 310 + MAPPINGS * RESERVE_PAGES);
 	migrate_enable();
@@ -262,12 +301,12 @@ static void take_here_give_there(void *ctx, unsigned int number)
 	if (number) {
 		wait_for_completion(&h->taken);
 		put_claimed(h->f, 0, &h->load, 7);
-		h->cached[1] = this_cpu_ptr(&cpu_cache)->nr;
+		h->cached[1] = this_cpu_ptr(&cpu_caches)->stack.nr;
 		complete(&h->given);
 	} else {
 		if (!get_claimed(h->f, 0, &h->load, 100, true, 7))
 			complain(&h->f->complaint, "no pages", 100);
-		h->cached[0] = this_cpu_ptr(&cpu_cache)->nr;
+		h->cached[0] = this_cpu_ptr(&cpu_caches)->stack.nr;
 		complete(&h->taken);
 		wait_for_completion(&h->given);
 		/* what overflowed there is in the depot, and refills our cache */
@@ -465,7 +504,7 @@ static void shares(struct kunit *test)
 	KUNIT_EXPECT_GE(test, depot.max, 1);
 	KUNIT_EXPECT_LE(test, depot.max, max(half, 1UL));
 	for_each_possible_cpu(cpu) {
-		cpu_max = per_cpu_ptr(&cpu_cache, cpu)->max;
+		cpu_max = per_cpu_ptr(&cpu_caches, cpu)->stack.max;
 		KUNIT_EXPECT_GE(test, cpu_max, MIN_CPU_CACHE_PAGES);
 		KUNIT_EXPECT_LE(test, cpu_max, max_t(unsigned long, half / num_online_cpus(),
 						     MIN_CPU_CACHE_PAGES));
@@ -507,6 +546,7 @@ static void bounce_exit(struct kunit *test)
 
 static struct kunit_case bounce_cases[] = {
 	KUNIT_CASE(vectors),
+	KUNIT_CASE(cache_in_use),
 	KUNIT_CASE(overflow),
 	KUNIT_CASE(boundaries),
 	KUNIT_CASE(put_elsewhere),

@@ -279,7 +279,8 @@ static u64 stat_sum(struct fixture *f, enum coffer_where where)
 	for_each_possible_cpu(cpu) {
 		struct coffer_stats *stats = per_cpu_ptr(f->dev.stats, cpu);
 
-		sum += stats->read[where] + stats->written[where];
+		sum += local64_read(&stats->read[where]) +
+		       local64_read(&stats->written[where]);
 	}
 	return sum;
 }
