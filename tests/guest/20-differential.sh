@@ -19,7 +19,8 @@ note "seed $seed"
 diffio=$TOOLS/diffio
 model=$WORK/model
 key64=$(hexkey differential 64) key32=$(hexkey differential 32)
-echo 16 > /proc/sys/vm/nr_hugepages
+# User-Mode Linux has none
+[ ! -e /proc/sys/vm/nr_hugepages ] || echo 16 > /proc/sys/vm/nr_hugepages
 
 # Stores in pairs: what completes in the submission, in softirq, in hard irq; one that
 # splits everything; one with large blocks.

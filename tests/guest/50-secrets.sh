@@ -46,8 +46,9 @@ collect()
 	dmsetup table --showkeys > "$dir/all-tables" 2>&1
 	dmesg > "$dir/dmesg"
 	cat /proc/keys /proc/key-users > "$dir/keys"
+	# not all of them are in each kernel
 	cat /proc/mounts /proc/partitions /proc/crypto /proc/slabinfo /proc/modules /proc/locks \
-		> "$dir/proc" 2> /dev/null
+		> "$dir/proc" 2> /dev/null || true
 	dm=$(basename "$(readlink -f "/sys/dev/block/$(dmsetup info -c --noheadings -o major,minor \
 		--separator : "$name")")")
 	for tree in "/sys/block/$dm" "/sys/module/$MODULE" /sys/devices/virtual/workqueue /sys/kernel/debug/block/"$dm"; do
