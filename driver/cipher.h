@@ -19,6 +19,8 @@ void coffer_cipher_exit(struct coffer_cipher *cipher);
 int coffer_cipher_set_key(struct coffer_cipher *cipher, const u8 *key, unsigned int bytes);
 const char *coffer_cipher_driver(const struct coffer_cipher *cipher);
 
+unsigned int coffer_cipher_measure(const struct coffer_cipher *cipher, unsigned int ns);
+
 bool coffer_cipher_usable(void);
 int coffer_decrypt(const struct coffer_cipher *cipher, struct bio_vec *vecs,
 		   const struct bvec_iter *iter);

@@ -25,6 +25,7 @@ struct coffer_device {
 	struct coffer_params params;
 	unsigned int unit_mask;		/* bytes of a data unit - 1 */
 	unsigned int inline_bytes;	/* a bio up to here is converted where we are */
+	unsigned int helper_bytes;	/* of a larger one, for each helper */
 	struct coffer_cipher cipher;	/* the keeper's: its key changes only while suspended */
 	struct coffer_keeper *keeper;	/* guarded by itself */
 	struct coffer_bounce bounce;	/* guarded by itself */

@@ -156,7 +156,7 @@ static unsigned int helpers_to_wake(const struct coffer_io *io)
 
 	if (io->dev->params.fanout)
 		return min(io->dev->params.fanout - 1, NR_HELPERS);
-	return min(cpus > taken ? cpus - taken : 0, io->iter.bi_size / COFFER_HELPER_BYTES);
+	return min(cpus > taken ? cpus - taken : 0, io->iter.bi_size / io->dev->helper_bytes);
 }
 
 /* Only writes come from a context that is known to allow it. */

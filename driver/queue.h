@@ -10,9 +10,13 @@
  */
 #define COFFER_CHUNK		(PAGE_SIZE > SZ_32K ? PAGE_SIZE : (unsigned long)SZ_32K)
 
-/* One helper for so many bytes of a bio, and none below that. */
-#define COFFER_HELPER_BYTES	SZ_64K
-#define COFFER_DEFAULT_INLINE	(COFFER_HELPER_BYTES - 1)
+/*
+ * One helper for each so many bytes of a bio, and none below that: what a CPU converts in
+ * COFFER_HELPER_NS, which is several times what waking a helper costs, but never less
+ * than COFFER_MIN_HELPER_BYTES.
+ */
+#define COFFER_HELPER_NS	30000
+#define COFFER_MIN_HELPER_BYTES	SZ_64K
 
 struct coffer_device;
 struct coffer_io;

@@ -29,6 +29,7 @@
 
 #define UNIT	512
 #define LARGE	(8 * COFFER_CHUNK)
+#define INLINE_BYTES	(COFFER_MIN_HELPER_BYTES - 1)
 
 /* Who says that the FPU is in use. */
 enum fpu { FPU_FREE, FPU_BUSY_IN_SOFTIRQ, FPU_BUSY };
@@ -347,7 +348,7 @@ static struct block *block_helpers(struct kunit *test)
 /* ---- one bio, each way ------------------------------------------------------------------- */
 
 static const unsigned int small[] = { 512, 1024, 4096, 4608, 16384, COFFER_CHUNK,
-				      COFFER_CHUNK + 512, COFFER_DEFAULT_INLINE - 511 };
+				      COFFER_CHUNK + 512, INLINE_BYTES - 511 };
 
 static void inline_small(struct kunit *test)
 {
@@ -402,7 +403,7 @@ static void softirq_batch(struct kunit *test)
 
 static void worker(struct kunit *test, enum fpu busy, bool irqs_off)
 {
-	static const unsigned int sizes[] = { 512, 4096, COFFER_DEFAULT_INLINE + 1, LARGE, SZ_4M };
+	static const unsigned int sizes[] = { 512, 4096, INLINE_BYTES + 1, LARGE, SZ_4M };
 	struct fixture *f = test->priv;
 	unsigned int i;
 
@@ -446,7 +447,7 @@ static bool one_cpu(struct kunit *test)
 static void fan_out_sizes(struct kunit *test)
 {
 	static const unsigned int sizes[] = {
-		COFFER_DEFAULT_INLINE + 1, 2 * COFFER_CHUNK + 512, 3 * COFFER_CHUNK - 512,
+		INLINE_BYTES + 1, 2 * COFFER_CHUNK + 512, 3 * COFFER_CHUNK - 512,
 		3 * COFFER_CHUNK, 4 * COFFER_CHUNK + 4096, SZ_1M - 512, SZ_1M, SZ_1M + 512,
 		SZ_4M + 3584,
 	};
@@ -786,7 +787,8 @@ static int queue_init(struct kunit *test)
 	WRITE_ONCE(fpu, FPU_FREE);
 	strscpy(f->lower.name, "kunit", sizeof(f->lower.name));
 	f->dev.lower = &f->lower;
-	f->dev.inline_bytes = COFFER_DEFAULT_INLINE;
+	f->dev.inline_bytes = INLINE_BYTES;
+	f->dev.helper_bytes = COFFER_MIN_HELPER_BYTES;
 	f->dev.stats = alloc_percpu(struct coffer_stats);
 	KUNIT_ASSERT_NOT_NULL(test, f->dev.stats);
 	f->dev.queue = coffer_queue_create(&f->dev);
