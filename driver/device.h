@@ -55,6 +55,7 @@ struct coffer_io {
 	struct bvec_iter iter;		/* the data in @source; bi_sector is the IV sector */
 	u8 todo;			/* enum coffer_todo */
 	bool nowait;			/* writes: the submitter must not sleep */
+	u8 chunk_shift;			/* log2 of what a CPU takes at a time, bytes */
 	int error;			/* conversion: first error wins, cmpxchg */
 	union {
 		struct llist_node softirq_node;

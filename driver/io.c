@@ -9,9 +9,6 @@
 #include "cipher.h"
 #include "device.h"
 #include "io.h"
-#include "queue.h"
-
-static_assert(COFFER_CHUNK % PAGE_SIZE == 0);
 
 /**
  * coffer_io_convert() - convert a part of a bio's data

@@ -4,8 +4,13 @@
  *
  *   the context forbids it, as in a hard interrupt   to the softirq of this CPU
  *   a softirq came upon the FPU in use               to a worker
- *   small, or no other CPU free of such work         here
- *   else                                             here and on other CPUs at once
+ *   small                                            here
+ *   another CPU has no large bio to convert          here and there at once
+ *   fewer large bios wait for a CPU than there are   to the helpers, whole
+ *   else                                             here
+ *
+ * So a single large bio is done soonest, and with many in flight each is converted by
+ * one CPU, which costs least, on all CPUs, while the caller keeps the disk busy.
  *
  * Helpers. A mapping has a list of bios with chunks that nobody has taken yet, and up
  * to one worker for each CPU, the helpers. Whoever publishes a bio wakes helpers and
@@ -39,6 +44,13 @@
 /* What a softirq converts before it lets others have the CPU. */
 #define SOFTIRQ_BYTES	SZ_256K
 
+/*
+ * What a CPU converts at a time of a bio that is not shared, before it looks for others
+ * that want the CPU. Large, so that most bios that are handed over stay with one CPU.
+ */
+#define ALONE_SHIFT	17
+#define ALONE_BYTES	(1U << ALONE_SHIFT)
+
 struct helper {
 	struct work_struct work;
 	struct coffer_queue *queue;
@@ -49,6 +61,7 @@ struct coffer_queue {
 	atomic_t busy;			/* callers that convert a large bio just now */
 	spinlock_t lock;		/* bottom halves off */
 	struct list_head bios;		/* with untaken chunks; lock */
+	unsigned int nr_bios;		/* of these; lock */
 	DECLARE_BITMAP(awake, NR_HELPERS); /* helpers queued or running; lock */
 	unsigned int nr_awake;		/* lock */
 	struct helper helpers[NR_HELPERS];
@@ -61,6 +74,9 @@ struct softirq_list {
 };
 
 static DEFINE_PER_CPU(struct softirq_list, softirq_lists);
+
+/* no two CPUs encrypt into the same bounce page */
+static_assert(COFFER_CHUNK % PAGE_SIZE == 0 && ALONE_BYTES % PAGE_SIZE == 0);
 
 static void count(const struct coffer_io *io, enum coffer_where where)
 {
@@ -79,22 +95,26 @@ static bool take_chunk(struct coffer_queue *queue, struct coffer_io *io,
 	if (io->next_byte == io->iter.bi_size)
 		return false;
 	*from = io->next_byte;
-	*bytes = min_t(unsigned int, COFFER_CHUNK, io->iter.bi_size - io->next_byte);
+	*bytes = min(1U << io->chunk_shift, io->iter.bi_size - io->next_byte);
 	io->next_byte += *bytes;
-	if (io->next_byte == io->iter.bi_size)
+	if (io->next_byte == io->iter.bi_size) {
 		list_del(&io->queue_node);
+		queue->nr_bios--;
+	}
 	return true;
 }
 
 static void publish(struct coffer_queue *queue, struct coffer_io *io,
-		    unsigned int publishers)
+		    unsigned int chunk_shift, unsigned int publishers)
 {
 	lockdep_assert_held(&queue->lock);
 
 	io->next_byte = 0;
+	io->chunk_shift = chunk_shift;
 	atomic_set(&io->chunks_left,
-		   DIV_ROUND_UP(io->iter.bi_size, COFFER_CHUNK) + publishers);
+		   DIV_ROUND_UP(io->iter.bi_size, 1U << chunk_shift) + publishers);
 	list_add_tail(&io->queue_node, &queue->bios);
+	queue->nr_bios++;
 }
 
 static void wake_helpers(struct coffer_queue *queue, unsigned int nr)
@@ -136,14 +156,15 @@ static void helper_fn(struct work_struct *work)
 	}
 }
 
+/* A helper that is awake does not go before the list is empty: more than CPUs are no use. */
 static void hand_over(struct coffer_io *io)
 {
 	struct coffer_queue *queue = io->dev->queue;
 
 	count(io, COFFER_OFFLOADED);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, 0);
-	wake_helpers(queue, 1);
+	publish(queue, io, ALONE_SHIFT, 0);
+	wake_helpers(queue, queue->nr_awake < num_online_cpus());
 	spin_unlock_bh(&queue->lock);
 }
 
@@ -175,7 +196,7 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 	count(io, COFFER_FANNED_OUT);
 	atomic_inc(&queue->busy);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, 1);
+	publish(queue, io, COFFER_CHUNK_SHIFT, 1);
 	took = take_chunk(queue, io, &from, &bytes);
 	wake_helpers(queue, wake);
 	spin_unlock_bh(&queue->lock);
@@ -198,27 +219,39 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 	return atomic_dec_and_test(&io->chunks_left) ? COFFER_CONVERTED : COFFER_QUEUED;
 }
 
+/*
+ * Whether the helpers convert a bio for which no CPU is free, and not the caller. A softirq
+ * gives it away, for it would keep the disk's next interrupts waiting; a task does so while
+ * there is nothing else for the helpers to do.
+ */
+static bool helpers_take(const struct coffer_io *io)
+{
+	unsigned int cpus = num_online_cpus();
+
+	if (in_serving_softirq() && io->iter.bi_size > SOFTIRQ_BYTES)
+		return true;
+	return !io->dev->params.fanout && cpus > 1 &&
+	       (in_serving_softirq() || READ_ONCE(io->dev->queue->nr_bios) < cpus);
+}
+
 static enum coffer_outcome run_large(struct coffer_io *io, enum coffer_where where)
 {
 	struct coffer_queue *queue = io->dev->queue;
 	unsigned int total = io->iter.bi_size, from, wake;
+	bool handover = test_bit(COFFER_HANDOVER, &io->dev->params.flags);
 
-	if (test_bit(COFFER_HANDOVER, &io->dev->params.flags)) {
-		hand_over(io);
-		return COFFER_QUEUED;
-	}
-	wake = helpers_to_wake(io);
-	if (wake || (READ_ONCE(queue->nr_awake) && io->dev->params.fanout != 1))
+	wake = handover ? 0 : helpers_to_wake(io);
+	if (wake)
 		return fan_out(io, wake);
-	if (in_serving_softirq() && total > SOFTIRQ_BYTES) {
+	if (handover || helpers_take(io)) {
 		hand_over(io);
 		return COFFER_QUEUED;
 	}
 
 	count(io, where);
 	atomic_inc(&queue->busy);
-	for (from = 0; from < total; from += COFFER_CHUNK) {
-		coffer_io_convert(io, from, min_t(unsigned int, total - from, COFFER_CHUNK));
+	for (from = 0; from < total; from += ALONE_BYTES) {
+		coffer_io_convert(io, from, min(total - from, ALONE_BYTES));
 		let_others_run(io);
 	}
 	atomic_dec(&queue->busy);

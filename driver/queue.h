@@ -5,10 +5,11 @@
 #include <linux/sizes.h>
 
 /*
- * What a CPU takes at a time. Converting it takes about as long as waking a worker.
- * Whole pages, so that no two CPUs encrypt into the same one.
+ * What a CPU takes at a time of a bio that is shared: little, so that all are done at the
+ * same time. Whole pages, so that no two CPUs encrypt into the same one.
  */
-#define COFFER_CHUNK		(PAGE_SIZE > SZ_32K ? PAGE_SIZE : (unsigned long)SZ_32K)
+#define COFFER_CHUNK_SHIFT	(PAGE_SHIFT > 14 ? PAGE_SHIFT : 14)
+#define COFFER_CHUNK		(1UL << COFFER_CHUNK_SHIFT)
 
 /*
  * One helper for each so many bytes of a bio, and none below that: what a CPU converts in

@@ -299,6 +299,7 @@ static void expect_idle(struct kunit *test)
 		sum += stat_sum(f, i);
 	EXPECT_NO_COMPLAINT(test, &f->complaint);
 	KUNIT_EXPECT_TRUE(test, list_empty(&queue->bios));
+	KUNIT_EXPECT_EQ(test, queue->nr_bios, 0);
 	KUNIT_EXPECT_EQ(test, queue->nr_awake, 0);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(queue->awake, NR_HELPERS));
 	KUNIT_EXPECT_EQ(test, atomic_read(&queue->busy), 0);
@@ -347,8 +348,8 @@ static struct block *block_helpers(struct kunit *test)
 
 /* ---- one bio, each way ------------------------------------------------------------------- */
 
-static const unsigned int small[] = { 512, 1024, 4096, 4608, 16384, COFFER_CHUNK,
-				      COFFER_CHUNK + 512, INLINE_BYTES - 511 };
+static const unsigned int small[] = { 512, 1024, 4096, 4608, COFFER_CHUNK,
+				      COFFER_CHUNK + 512, SZ_32K, INLINE_BYTES - 511 };
 
 static void inline_small(struct kunit *test)
 {
@@ -447,8 +448,8 @@ static bool one_cpu(struct kunit *test)
 static void fan_out_sizes(struct kunit *test)
 {
 	static const unsigned int sizes[] = {
-		INLINE_BYTES + 1, 2 * COFFER_CHUNK + 512, 3 * COFFER_CHUNK - 512,
-		3 * COFFER_CHUNK, 4 * COFFER_CHUNK + 4096, SZ_1M - 512, SZ_1M, SZ_1M + 512,
+		INLINE_BYTES + 1, INLINE_BYTES + 513, 5 * COFFER_CHUNK - 512,
+		5 * COFFER_CHUNK, 6 * COFFER_CHUNK + 4096, SZ_1M - 512, SZ_1M, SZ_1M + 512,
 		SZ_4M + 3584,
 	};
 	struct fixture *f = test->priv;
@@ -593,6 +594,57 @@ static void late_helpers(struct kunit *test)
 		complete(&block->out);
 		expect_idle(test);
 	}
+}
+
+/* From here on there are so many callers with a large bio, or none. */
+static void set_busy(struct fixture *f, unsigned int callers)
+{
+	atomic_set(&f->dev.queue->busy, callers);
+}
+
+/*
+ * No CPU is free: a task gives away as many large bios as there are CPUs, and converts
+ * the others itself; a softirq gives all away. One CPU for a bio means the caller's.
+ */
+static void all_cpus_busy(struct kunit *test)
+{
+	unsigned int cpus = num_online_cpus(), i;
+	struct fixture *f = test->priv;
+	struct record *given[16], *r;
+	struct block *block;
+
+	if (one_cpu(test))
+		return;
+	KUNIT_ASSERT_LT(test, cpus, ARRAY_SIZE(given));
+	for (i = 0; i <= cpus; i++)
+		given[i] = new_record(test, LARGE, i % 2);
+	block = block_helpers(test);
+	set_busy(f, cpus);
+	f->dev.params.fanout = 1;
+	r = new_record(test, LARGE, true);
+	KUNIT_EXPECT_EQ(test, submit(r, GFP_KERNEL), COFFER_CONVERTED);
+	f->dev.params.fanout = 0;
+	for (i = 0; i < cpus; i++)
+		KUNIT_EXPECT_EQ(test, submit(given[i], GFP_KERNEL), COFFER_QUEUED);
+	for (i = 0; i < 2; i++) {
+		r = new_record(test, LARGE, i);
+		KUNIT_EXPECT_EQ(test, submit(r, GFP_KERNEL), COFFER_CONVERTED);
+		KUNIT_EXPECT_EQ(test, atomic_read(&r->foreign), 0);
+		KUNIT_EXPECT_EQ(test, r->error, 0);
+	}
+	submit_irqs_off(given[cpus]);
+	msleep(20);
+	KUNIT_EXPECT_LE(test, f->dev.queue->nr_awake, cpus);
+	for (i = 0; i <= cpus; i++)
+		KUNIT_EXPECT_FALSE(test, completion_done(&given[i]->done));
+	complete(&block->out);
+	for (i = 0; i <= cpus; i++) {
+		KUNIT_ASSERT_TRUE(test, wait_for(given[i]));
+		KUNIT_EXPECT_EQ(test, atomic_read(&given[i]->foreign),
+				atomic_read(&given[i]->parts));
+	}
+	set_busy(f, 0);
+	expect_idle(test);
 }
 
 /* The mapping goes while helpers that nobody needs any more are still to come. */
@@ -818,6 +870,7 @@ static struct kunit_case queue_cases[] = {
 	KUNIT_CASE(handover_option),
 	KUNIT_CASE(softirq_large),
 	KUNIT_CASE(late_helpers),
+	KUNIT_CASE(all_cpus_busy),
 	KUNIT_CASE(destroy_with_late_helpers),
 	KUNIT_CASE_SLOW(stress),
 	KUNIT_CASE(contexts_fpu_free),
