@@ -94,8 +94,8 @@ static int setup(struct dm_target *ti, struct coffer_device *dev)
 		return ret;
 
 	dev->unit_mask = dev->params.data_unit - 1;
-	dev->helper_bytes = max(coffer_cipher_measure(&dev->cipher, COFFER_HELPER_NS),
-				(unsigned int)COFFER_MIN_HELPER_BYTES);
+	dev->helper_bytes = max_t(unsigned int, COFFER_MIN_HELPER_BYTES,
+				  coffer_cipher_measure(&dev->cipher, COFFER_HELPER_NS));
 	dev->inline_bytes = dev->params.inline_bytes ?: dev->helper_bytes - 1;
 	dev->stats = alloc_percpu(struct coffer_stats);
 	dev->queue = coffer_queue_create(dev);
