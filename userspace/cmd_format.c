@@ -250,7 +250,7 @@ int cmd_format(const struct args *args)
 	if (recovery) {
 		ret = recovery_show(recovery, volume.device.path);
 		if (ret) {
-			crypt_keyslot_destroy(header.cd, slot);
+			keyslot_remove(&header, slot);
 			backup_update(&header);
 			note("the recovery key was taken away again; the volume itself is ready");
 		}

@@ -43,13 +43,8 @@ static void show_secrets(const struct header *header, struct json_object *object
 		return;
 	for (unsigned int i = 0; i < list.nr; i++) {
 		const struct keyslot *k = &list.slots[i];
-		struct json_object *entry = json_object_new_object();
 
-		put_str(entry, "name", k->name);
-		put_str(entry, "kind", k->kind);
-		put_num(entry, "slot", k->slot);
-		put_str(entry, "created", k->created);
-		json_object_array_add(array, entry);
+		json_object_array_add(array, keyslot_json(k));
 		strings_add(&names, strcmp(k->name, k->kind) && strcmp(k->kind, "unknown") ?
 			    xasprintf("%s (%s)", k->name, k->kind) : xstrdup(k->name));
 	}

@@ -2,6 +2,7 @@
 #ifndef COFFER_HEADER_H
 #define COFFER_HEADER_H
 
+#include <json-c/json.h>
 #include <libcryptsetup.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,6 +63,11 @@ const struct keyslot *keyslot_by_name(const struct keyslots *list, const char *n
 const struct keyslot *keyslot_by_slot(const struct keyslots *list, int slot);
 bool keyslot_typeable(const struct keyslot *slot);
 int keyslot_set_name(struct header *header, int slot, const char *name, const char *kind);
+int keyslot_add(struct header *header, const struct secret *volume_key,
+		const struct secret *secret, const struct crypt_pbkdf_type *pbkdf, const char *name,
+		const char *kind, int *slot);
+int keyslot_remove(struct header *header, int slot);
+struct json_object *keyslot_json(const struct keyslot *slot);
 int keyslot_check_name(const struct keyslots *list, const char *name);
 
 void pbkdf_passphrase(struct crypt_pbkdf_type *pbkdf, unsigned int milliseconds);

@@ -14,6 +14,7 @@
 
 #define VERSION "0.1"
 #define SECRET "key-file passphrase-fd"
+#define NEW_SECRET " new-key-file new-passphrase-fd unlock-time"
 
 const struct verb verbs[] = {
 	{ "status", "[VOLUME...]", 0, -1, false, cmd_status, "header",
@@ -35,6 +36,15 @@ const struct verb verbs[] = {
 	  "have a running conversion wait" },
 	{ "resume", "VOLUME", 1, 1, true, cmd_resume, SECRET " max-rate driver",
 	  "go on with a conversion" },
+	{ "key list", "VOLUME", 1, 1, true, cmd_key_list, "header", "the secrets that open a volume" },
+	{ "key add", "VOLUME [NAME]", 1, 2, true, cmd_key_add, SECRET NEW_SECRET " header no-token",
+	  "add a passphrase or key file, proved at once" },
+	{ "key remove", "VOLUME NAME", 2, 2, true, cmd_key_remove, SECRET " header force",
+	  "remove a secret; needs one that stays" },
+	{ "key change", "VOLUME [NAME]", 1, 2, true, cmd_key_change, SECRET NEW_SECRET " header",
+	  "another passphrase or key file for a secret" },
+	{ "key test", "VOLUME [NAME]", 1, 2, true, cmd_key_test, SECRET " header",
+	  "which secret this is; changes nothing" },
 	{ "resize", "VOLUME", 1, 1, true, cmd_resize, SECRET " name header size force no-token",
 	  "make an open volume as large as its device" },
 	{ "lock", "VOLUME...", 1, -1, true, cmd_lock, "all header no-freeze",

@@ -28,37 +28,17 @@ int recovery_add(struct header *header, const struct secret *volume_key, const c
 		 struct secret **key, int *slot)
 {
 	struct crypt_pbkdf_type pbkdf;
-	struct secret *proof = NULL;
-	int ret, opened;
+	int ret;
 
 	ret = recovery_key_new(key);
 	if (ret)
 		return ret;
 	pbkdf_random(&pbkdf);
-	ret = crypt_set_pbkdf_type(header->cd, &pbkdf);
-	if (ret < 0) {
-		ret = header_failed(ret, "cannot make a recovery key");
-		goto failed;
+	ret = keyslot_add(header, volume_key, *key, &pbkdf, name, "recovery", slot);
+	if (ret) {
+		secret_free(*key);
+		*key = NULL;
 	}
-	*slot = crypt_keyslot_add_by_volume_key(header->cd, CRYPT_ANY_SLOT, volume_key->data,
-						volume_key->len, (*key)->data, (*key)->len);
-	if (*slot < 0) {
-		ret = header_failed(*slot, "cannot add a recovery key to %s", header->device);
-		goto failed;
-	}
-	ret = keyslot_set_name(header, *slot, name, "recovery");
-	if (!ret)
-		ret = header_try(header, *slot, *key, &proof, &opened);
-	if (!ret && !secret_equal(proof, volume_key))
-		ret = fail(E_HEADER, NULL, "cannot add a recovery key to %s: it does not open the volume",
-			   header->device);
-	secret_free(proof);
-	if (!ret)
-		return 0;
-	crypt_keyslot_destroy(header->cd, *slot);
-failed:
-	secret_free(*key);
-	*key = NULL;
 	return ret;
 }
 
