@@ -128,26 +128,10 @@ int cmd_key_remove(const struct args *args)
 	ret = manage_begin(args, &m);
 	if (!ret)
 		ret = manage_may_change(&m);
-	if (ret)
-		goto out;
-	k = named(&m, args->words[1]);
-	ret = k ? manage_may_remove(&m, k, args->force) : error_code();
-	if (!ret)
-		ret = manage_prove_rest(&m, args, k);
-	if (ret)
-		goto out;
-	signals_hold();
-	ret = keyslot_remove(m.header, k->slot);
-	if (!ret)
-		ret = backup_update(m.header);
-	signals_let_go();
-	if (ret)
-		goto out;
-	say("%s does not open %s any more.", k->name, volume_display(&m.volume));
-	manage_say_rest(&m, k->slot);
-	say("A copy of the header that was made before still opens with it.");
-	json_object_object_add(ui_result(), "removed", keyslot_json(k));
-out:
+	if (!ret) {
+		k = named(&m, args->words[1]);
+		ret = k ? manage_remove(&m, args, k) : error_code();
+	}
 	manage_end(&m);
 	return ret;
 }

@@ -129,15 +129,8 @@ int manage_add(struct managed *m, const struct secret *volume_key, const struct 
 	return ret ? ret : manage_refresh(m);
 }
 
-/**
- * manage_may_remove() - whether a volume can do without a secret
- * @m: the volume
- * @k: the secret
- * @force: a person may be left without one that can be typed
- *
- * Return: 0, or E_REFUSED with what would remain.
- */
-int manage_may_remove(const struct managed *m, const struct keyslot *k, bool force)
+/* Whether a volume can do without a secret; with @force, without any that can be typed. */
+static int may_remove(const struct managed *m, const struct keyslot *k, bool force)
 {
 	const char *what = volume_display(&m->volume);
 	unsigned int others = 0, typeable = 0;
@@ -170,15 +163,8 @@ int manage_may_remove(const struct managed *m, const struct keyslot *k, bool for
 	return ret;
 }
 
-/**
- * manage_prove_rest() - have a secret that stays open the volume
- * @m: the volume
- * @args: where the secret comes from
- * @k: the secret that is to go
- *
- * Return: 0; E_REFUSED if only the one that is to go opened.
- */
-int manage_prove_rest(struct managed *m, const struct args *args, const struct keyslot *k)
+/* Have a secret that stays open the volume. */
+static int prove_rest(struct managed *m, const struct args *args, const struct keyslot *k)
 {
 	char *what = xasprintf("%s (a secret that stays, not %s)", volume_display(&m->volume), k->name);
 	struct secret *secret = NULL, *key = NULL, *again = NULL;
@@ -207,4 +193,35 @@ int manage_prove_rest(struct managed *m, const struct args *args, const struct k
 	secret_free(again);
 	free(what);
 	return ret;
+}
+
+/**
+ * manage_remove() - take a secret away
+ * @m: the volume; its list is as it was before
+ * @args: where a secret that stays comes from, and --force
+ * @k: the secret that is to go
+ *
+ * Return: 0; E_REFUSED with what would remain; or what failed.
+ */
+int manage_remove(struct managed *m, const struct args *args, const struct keyslot *k)
+{
+	int ret;
+
+	ret = may_remove(m, k, args->force);
+	if (!ret)
+		ret = prove_rest(m, args, k);
+	if (ret)
+		return ret;
+	signals_hold();
+	ret = keyslot_remove(m->header, k->slot);
+	if (!ret)
+		ret = backup_update(m->header);
+	signals_let_go();
+	if (ret)
+		return ret;
+	say("%s does not open %s any more.", k->name, volume_display(&m->volume));
+	manage_say_rest(m, k->slot);
+	say("A copy of the header that was made before still opens with it.");
+	json_object_object_add(ui_result(), "removed", keyslot_json(k));
+	return 0;
 }

@@ -21,8 +21,7 @@ int manage_refresh(struct managed *m);
 char *manage_free_name(const struct keyslots *list, const char *base);
 int manage_add(struct managed *m, const struct secret *volume_key, const struct secret *secret,
 	       const char *name, const char *kind, unsigned int milliseconds, int *slot);
-int manage_may_remove(const struct managed *m, const struct keyslot *k, bool force);
-int manage_prove_rest(struct managed *m, const struct args *args, const struct keyslot *k);
+int manage_remove(struct managed *m, const struct args *args, const struct keyslot *k);
 char *manage_names(const struct keyslots *list, int but);
 void manage_say_rest(const struct managed *m, int but);
 

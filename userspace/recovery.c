@@ -6,6 +6,7 @@
  * back the caller keeps what opened the volume before.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,7 +66,8 @@ int recovery_show(const struct secret *key, const char *volume)
 	}
 	if (!secret_interactive()) {
 		fflush(stdout);
-		dprintf(STDOUT_FILENO, "Recovery key: %.*s\n", (int)key->len, key->data);
+		if (dprintf(STDOUT_FILENO, "Recovery key: %.*s\n", (int)key->len, key->data) < 0)
+			return fail(E_IO, NULL, "cannot show the recovery key: %s", strerror(errno));
 		return 0;
 	}
 	fflush(stdout);

@@ -123,6 +123,46 @@ check "its keyslot still opens" stock tpm
 check "remove it" lines five -- "$C" key remove "$store" tpm2
 equal "its token goes with it" "$(other)" ""
 
+# ---- recovery keys -----------------------------------------------------------------------
+
+said() { grep -o 'Recovery key: .*' | cut -d' ' -f3; }
+check "recovery check: there is none" exits 4 "has no recovery key" lines five -- "$C" recovery check "$store"
+check "recovery new: wrong secret" exits 3 "wrong secret" lines two -- "$C" recovery new "$store"
+first=$(lines five -- "$C" recovery new "$store" | said)
+equal "recovery new: its kind" "$(kind recovery)" recovery
+check "recovery new: cryptsetup opens with it" stock "$first"
+check "recovery check" exits 0 "This recovery key opens" lines "$first" -- "$C" recovery check "$store"
+check "recovery check: typed another way" exits 0 "This recovery key opens" \
+	lines "$(tr -d - <<< "${first^^}")" -- "$C" recovery check "$store"
+check "recovery check: another secret" exits 13 "no recovery key: it is anna" lines five -- "$C" recovery check "$store"
+check "recovery check: a wrong one" exits 3 "wrong secret" lines "${first%?}x" -- "$C" recovery check "$store"
+check "recovery new: cannot be shown" exits 16 "cannot show" \
+	sh -c "echo five | $C recovery new $store > /dev/full"
+check "recovery new: then the old one works" stock "$first"
+equal "recovery new: and is the only one" "$(names)" anna,recovery,stick
+# by the old one itself; read back on a terminal, and not
+typed() { script -qec "$C recovery new $store --key-file $WORK/file" /dev/null; }
+check "recovery new: not read back" exits 13 "not confirmed" typed < <(for _ in {1..9}; do sleep 1; echo wrong; done)
+check "recovery new: then the old one works, too" stock "$first"
+equal "recovery new: and is the only one, too" "$(names)" anna,recovery,stick
+second=$(lines "$first" -- "$C" recovery new "$store" | said)
+check "recovery new: the new one opens" stock "$second"
+check "recovery new: the old one does not" closed "$first"
+equal "recovery new: one replaces the other" "$(names)" anna,recovery,stick
+check "recovery new: as JSON" sh -c "echo five | $C recovery new $store --json > $WORK/json"
+third=$(jq -r .recovery_key "$WORK/json")
+equal "recovery new: JSON says what went" "$(jq .replaced "$WORK/json")" 1
+check "recovery remove: proved by itself" exits 13 "is recovery itself" lines "$third" -- "$C" recovery remove "$store"
+check "recovery remove" lines five -- "$C" recovery remove "$store"
+check "recovery remove: it does not open" closed "$third"
+check "recovery remove: the copy of the header is new" copy_current
+printf zzzz | cryptsetup luksAddKey "${fast[@]}" --key-slot 6 --key-file "$WORK/file" "$store" -
+cryptsetup token import "$store" <<< '{"type":"systemd-recovery","keyslots":["6"]}'
+check "a recovery key of systemd's is one" exits 0 "This recovery key opens" lines zzzz -- "$C" recovery check "$store"
+check "recovery new: leaves it alone" lines five -- "$C" recovery new "$store"
+check "recovery new: it still opens" stock zzzz
+check "recovery remove: which" exits 2 "several recovery keys: " lines five -- "$C" recovery remove "$store"
+
 # ---- LUKS1 -----------------------------------------------------------------------------
 
 printf one | cryptsetup luksFormat --type luks1 "${fast[@]}" "$store" -
@@ -134,6 +174,9 @@ check "LUKS1: cryptsetup opens" stock three
 check "LUKS1: the old one does not" closed two
 check "LUKS1: remove" lines three -- "$C" key remove "$store" slot-0
 check "LUKS1: it does not open" closed one
+first=$(lines three -- "$C" recovery new "$store" 2> "$WORK/said" | said)
+check "LUKS1: a recovery key" exits 0 "This recovery key opens" lines "$first" -- "$C" recovery check "$store"
+check "LUKS1: it is removed by its name" lines three -- "$C" key remove "$store" slot-0
 check "LUKS1: the last stays" exits 13 "nothing would remain" lines three -- "$C" key remove "$store" "$(names)"
 
 finish
