@@ -117,6 +117,47 @@ bool backup_is_current(struct header *header)
 	return same;
 }
 
+/* Overwrite a file before its name goes: blocks of a deleted file stay readable. */
+static int shred(const char *path, bool *was_there)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+	char *zeros;
+	off_t size;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	*was_there = true;
+	zeros = xcalloc(1, MIB);
+	size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+	for (off_t at = 0; at < size; at += MIB)
+		if (pwrite(fd, zeros, size - at < (off_t)MIB ? size - at : (off_t)MIB, at) < 0)
+			size = -1;
+	if (size < 0 || fsync(fd) || unlink(path))
+		ret = fail(E_IO, "delete it yourself: it still opens the disk",
+			   "cannot erase the copy of the header in %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(zeros);
+	return ret;
+}
+
+/**
+ * backup_erase() - make the automatic copy of a header unreadable
+ * @uuid: the volume's
+ * @was_there: set if there was one
+ *
+ * Return: 0, or E_IO.
+ */
+int backup_erase(const char *uuid, bool *was_there)
+{
+	char *path = backup_path(uuid), *fresh = xasprintf("%s.new", path);
+	int ret = shred(path, was_there), err = shred(fresh, was_there);
+
+	free(path);
+	free(fresh);
+	return ret ? ret : err;
+}
+
 /* When the automatic copy was written. */
 bool backup_time(const char *uuid, time_t *when)
 {

@@ -12,6 +12,7 @@ char *backup_path(const char *uuid);
 int backup_update(struct header *header);
 bool backup_is_current(struct header *header);
 bool backup_time(const char *uuid, time_t *when);
+int backup_erase(const char *uuid, bool *was_there);
 int backup_write(struct header *header, const char *path);
 
 #endif

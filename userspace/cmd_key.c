@@ -83,7 +83,7 @@ int cmd_key_add(const struct args *args)
 
 	ret = manage_begin(args, &m);
 	if (!ret)
-		ret = manage_may_change(&m);
+		ret = manage_may_change(&m, "change the secrets");
 	if (!ret && args->nr > 1)
 		ret = m.header->luks2 ? keyslot_check_name(&m.list, args->words[1]) :
 		      fail(E_UNSUPPORTED, "leave the name away",
@@ -127,7 +127,7 @@ int cmd_key_remove(const struct args *args)
 
 	ret = manage_begin(args, &m);
 	if (!ret)
-		ret = manage_may_change(&m);
+		ret = manage_may_change(&m, "change the secrets");
 	if (!ret) {
 		k = named(&m, args->words[1]);
 		ret = k ? manage_remove(&m, args, k) : error_code();
@@ -181,7 +181,7 @@ int cmd_key_change(const struct args *args)
 
 	ret = manage_begin(args, &m);
 	if (!ret)
-		ret = manage_may_change(&m);
+		ret = manage_may_change(&m, "change the secrets");
 	if (!ret && args->nr > 1 && !named(&m, args->words[1]))
 		ret = error_code();
 	if (ret)

@@ -59,7 +59,7 @@ int cmd_recovery_new(const struct args *args)
 
 	ret = manage_begin(args, &m);
 	if (!ret)
-		ret = manage_may_change(&m);
+		ret = manage_may_change(&m, "change the secrets");
 	if (ret)
 		goto out;
 	unlock.what = volume_display(&m.volume);
@@ -148,7 +148,7 @@ int cmd_recovery_remove(const struct args *args)
 
 	ret = manage_begin(args, &m);
 	if (!ret)
-		ret = manage_may_change(&m);
+		ret = manage_may_change(&m, "change the secrets");
 	if (ret)
 		goto out;
 	for (unsigned int i = 0; i < m.list.nr; i++) {

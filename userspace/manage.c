@@ -48,14 +48,14 @@ void manage_end(struct managed *m)
 	m->volume.loop_fd = -1;
 }
 
-/* A conversion has the secret that goes on with it in its own hands. */
-int manage_may_change(const struct managed *m)
+/* A conversion has secret and header in its own hands: @what has to wait for its end. */
+int manage_may_change(const struct managed *m, const char *what)
 {
 	struct convert_state state;
 
 	convert_get_state(m->header, &state);
 	return state.active ? fail(E_BUSY, "coffer status says how far it is",
-				   "cannot change the secrets of %s: it is being converted",
+				   "cannot %s of %s: it is being converted", what,
 				   volume_display(&m->volume)) : 0;
 }
 

@@ -15,7 +15,7 @@ struct managed {
 
 int manage_begin(const struct args *args, struct managed *m);
 void manage_end(struct managed *m);
-int manage_may_change(const struct managed *m);
+int manage_may_change(const struct managed *m, const char *what);
 int manage_refresh(struct managed *m);
 
 char *manage_free_name(const struct keyslots *list, const char *base);

@@ -52,7 +52,7 @@ FLAG(no_freeze)
 TEXT(name)
 TEXT(header)
 TEXT(label)
-TEXT(file)
+TEXT(from)
 
 static bool number(const char *text, unsigned long max, unsigned int *value)
 {
@@ -169,7 +169,7 @@ static const struct option_rule rules[] = {
 	{ "name", 'n', "NAME", set_name, "name of the secret" },
 	{ "header", 0, "FILE", set_header, "the header is in FILE, not on the device" },
 	{ "label", 'l', "LABEL", set_label, "label of the volume" },
-	{ "file", 'f', "FILE", set_file, "where to write to or read from" },
+	{ "from", 0, "FILE", set_from, "the copy of the header to restore" },
 	{ "trim", 0, "on|off", set_trim, "pass TRIM on to the device; kept in the header" },
 	{ "size", 's', "SIZE", set_size, "as 500M or 20G" },
 	{ "max-rate", 0, "SIZE", set_max_rate, "convert at most so much a second, as 50M" },

@@ -16,7 +16,7 @@ struct args {
 	struct secret_source secret;	/* --key-file, --passphrase-fd */
 	struct secret_source new_secret;	/* --new-key-file, --new-passphrase-fd */
 	const char *name;		/* --name of a secret */
-	const char *header, *label, *file;
+	const char *header, *label, *from;
 	bool have_trim, trim;
 	uint64_t size;			/* bytes, 0 for none */
 	uint64_t max_rate;		/* bytes a second, 0 for none */

@@ -141,8 +141,10 @@ check "recovery new: cannot be shown" exits 16 "cannot show" \
 check "recovery new: then the old one works" stock "$first"
 equal "recovery new: and is the only one" "$(names)" anna,recovery,stick
 # by the old one itself; read back on a terminal, and not
-typed() { script -qec "$C recovery new $store --key-file $WORK/file" /dev/null; }
-check "recovery new: not read back" exits 13 "not confirmed" typed < <(for _ in {1..9}; do sleep 1; echo wrong; done)
+# (script's own exit status is not to be relied on while it is typed to)
+typed() { script -qc "$C recovery new $store --key-file $WORK/file; echo status \$?" /dev/null; }
+check "recovery new: not read back" exits 0 "not confirmed" typed < <(for _ in {1..9}; do sleep 1; echo wrong; done)
+check "recovery new: not read back: the exit status" grep -q 'status 13' "$WORK/said"
 check "recovery new: then the old one works, too" stock "$first"
 equal "recovery new: and is the only one, too" "$(names)" anna,recovery,stick
 second=$(lines "$first" -- "$C" recovery new "$store" | said)
