@@ -7,6 +7,7 @@
 #
 #   1 coffer, hex    2 coffer, keyring    3 dm-crypt, hex    4 dm-crypt, keyring
 #   5 the key that is never taken away: what a search finds when a key is there
+#   6 the volume that the command opens (with the argument "tool")
 #
 # Invariant: nothing here reads or writes what a key would have been seen in.
 
@@ -38,6 +39,41 @@ modprobe brd rd_nr=4 rd_size=4096
 insmod "$COFFER_MODULE"
 "$dmkey" keep 5
 phase before
+
+if [ "${1:-module}" = tool ]; then
+	coffer=$OLDPWD/build/userspace/coffer
+	modprobe loop
+	mkdir -p /run/cryptsetup
+	cp "$out/volume.img" "$out/secret" /tmp/
+	head -c 64 /dev/urandom > /tmp/other
+	cd /tmp
+	chmod 600 secret other
+	"$coffer" open volume.img box --driver coffer --key-file secret
+	for bs in 4k 512k; do
+		dd if=/dev/zero of=/dev/mapper/box bs=$bs count=4 oflag=direct conv=notrunc status=none
+		dd if=/dev/mapper/box of=/dev/null bs=$bs count=4 iflag=direct status=none
+	done
+	phase active
+	"$coffer" close box
+	phase closed
+	"$coffer" key test volume.img --key-file secret
+	"$coffer" key add volume.img anna --key-file secret --new-key-file other --unlock-time 2
+	"$coffer" key change volume.img slot-0 --key-file secret --new-key-file secret --unlock-time 2
+	"$coffer" recovery new volume.img --key-file secret > /dev/null
+	if "$coffer" key test volume.img <<< wrong; then
+		exit 1
+	fi
+	phase tool
+	"$coffer" open volume.img box --driver coffer --key-file secret
+	dd if=/dev/mapper/box of=/dev/null bs=512k count=4 iflag=direct status=none
+	phase again
+	"$coffer" lock box
+	phase locked
+	"$coffer" unlock box --key-file secret
+	"$coffer" close box
+	echo "guest: all phases done"
+	exit
+fi
 
 names=(coffer-hex coffer-logon crypt-hex crypt-logon)
 n=0
