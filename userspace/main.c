@@ -3,6 +3,7 @@
  * The command coffer: its verbs, and from the command line to an exit code.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,14 +98,17 @@ static int run(int argc, char **argv)
 		return error_code();
 	}
 	ret = options_parse(verb, argc, argv, &args);
-	if (ret < 0)
+	if (ret < 0) {
+		free(args.words);
 		return options_help(verb);
+	}
 	ui_init(verb->name, args.json, args.quiet);
 	if (!ret && verb->root && geteuid())
 		ret = fail(E_NOT_ROOT, "run it with sudo", "coffer %s needs root", verb->name);
 	if (!ret)
 		ret = verb->run(&args);
 	ui_finish(ret);
+	free(args.words);
 	return ret;
 }
 
