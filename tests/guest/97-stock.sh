@@ -59,13 +59,13 @@ changed()
 types=(luks2)
 [ -z "${COFFER_ALL:-}" ] || types+=(luks1)
 for type in "${types[@]}"; do
-	cryptsetup luksFormat --type $type --offset 32768 "${fast[@]}" "$store"
+	cryptsetup luksFormat --type "$type" --offset 32768 "${fast[@]}" "$store"
 	"$C" open "$store" y --key-file "$pw" > /dev/null
 	_undo "dmsetup remove --retry y"
 	dd if=/dev/urandom of=/dev/mapper/y bs=1M oflag=direct status=none 2> "$WORK/said" || true
 	before=$(state)
 	check "$type: control: the state is steady" unharmed
-	if [ $type = luks2 ]; then
+	if [ "$type" = luks2 ]; then
 		control "data that changed" 1 ' coffer aes-xts-plain64 ' changed
 		before=$(state)
 	fi
@@ -84,7 +84,7 @@ for type in "${types[@]}"; do
 	refused "$type: cryptsetup reencrypt --active-name" 1 \
 		cryptsetup reencrypt --active-name y "${fast[@]}"
 	header=(--header "$WORK/header")
-	[ $type = luks2 ] || header=()
+	[ "$type" = luks2 ] || header=()
 	refused "$type: cryptsetup reencrypt --decrypt" 1 \
 		cryptsetup reencrypt --decrypt ${header[@]+"${header[@]}"} "${fast[@]}" "$store"
 	refused "$type: cryptsetup luksFormat" 1 cryptsetup luksFormat "${fast[@]}" "$store"
