@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "backup.h"
 #include "commands.h"
+#include "convert.h"
 #include "copies.h"
 #include "error.h"
 #include "header.h"
@@ -34,6 +35,9 @@ static int check_unused(const struct volume *volume)
 			    volume->device.path, volume->map.name);
 	if (volume->device.read_only)
 		return fail(E_REFUSED, NULL, "cannot erase %s: it is read-only", volume->device.path);
+	ret = journal_refuse(&volume->device, "erase");
+	if (ret)
+		return ret;
 	device_users(&volume->device, &users);
 	if (users_any(&users)) {
 		text = users_text(&users);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "backup.h"
 #include "commands.h"
+#include "convert.h"
 #include "copies.h"
 #include "error.h"
 #include "live.h"
@@ -143,7 +144,9 @@ static int restore(struct repair *r, const struct args *args, const char *file, 
 	struct stat st;
 	int ret, err;
 
-	ret = check_file(r, file, &from);
+	ret = journal_refuse(&r->volume.device, "restore the header of");
+	if (!ret)
+		ret = check_file(r, file, &from);
 	if (!ret)
 		ret = agree(r, args, file, crypt_get_uuid(from));
 	if (ret)

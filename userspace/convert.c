@@ -136,6 +136,28 @@ int journal_find(const struct device *device, struct convert_journal *journal, b
 }
 
 /**
+ * journal_refuse() - leave a device alone whose conversion has not ended
+ * @device: the device
+ * @what: what cannot be done to it
+ *
+ * Its header may be in the journal only, and an older one would not know how far it is.
+ *
+ * Return: 0; E_BUSY if there is a journal.
+ */
+int journal_refuse(const struct device *device, const char *what)
+{
+	struct convert_journal journal = { 0 };
+	bool found = false;
+	int ret = journal_find(device, &journal, &found);
+
+	if (!ret && found)
+		ret = fail(E_BUSY, "coffer resume or coffer disable goes on with it",
+			   "cannot %s %s: its conversion has not ended", what, device->path);
+	journal_free(&journal);
+	return ret;
+}
+
+/**
  * journal_write() - note that a conversion enters a stage
  * @device: the device
  * @uuid: of the volume

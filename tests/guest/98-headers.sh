@@ -114,6 +114,16 @@ check "erase: open" exits 5 "it is open as y" "$C" erase "$store" --yes
 "$C" close y > /dev/null
 check "repair: open: it opens" stock "$store"
 
+# while a conversion has its header elsewhere
+damage "$store" 0 1048576
+mkdir -p /var/lib/coffer/convert
+printf '{"device":"%s","size":"%d","stage":"decrypt"}\n' "$store" $((20 << 20)) \
+	> "/var/lib/coffer/convert/$uuid.json"
+check "repair: a conversion has not ended" exits 5 "conversion has not ended" "$C" repair "$store" --from "$WORK/copy" --yes
+check "erase: a conversion has not ended" exits 5 "conversion has not ended" "$C" erase "$store" --yes
+rm -r /var/lib/coffer/convert
+"$C" repair "$store" --from "$WORK/copy" --yes > /dev/null
+
 # LUKS1 has one copy
 make luks1 "$other"
 "$C" backup "$other" > /dev/null
