@@ -106,6 +106,43 @@ check "remove: the very last, by force" exits 13 "nothing would remain" \
 	"$C" key remove "$store" stick --key-file "$WORK/file" --force
 equal "remove: its token is gone" "$(tokens)" 1
 
+# ---- killed at any moment ----------------------------------------------------------------
+
+# change_killed SECONDS: from the secret in $now to another; afterwards one of them opens
+change_killed()
+{
+	local status=0 next=next$RANDOM
+	timeout -s KILL "$1" "$C" key change "$store" --key-file "$WORK/now" "${quick[@]}" \
+		--new-passphrase-fd 3 3<<< "$next" > /dev/null 2>&1 || status=$?
+	if stock "$next" 2> /dev/null; then
+		printf %s "$next" > "$WORK/now"
+	else
+		cryptsetup open --test-passphrase --key-file "$WORK/now" "$store" || return
+	fi
+	echo "$status" >> "$WORK/statuses"
+}
+many_killed()
+{
+	local ms=60
+	while [ $ms -lt 3000 ]; do
+		change_killed "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" || return
+		ms=$((ms * $1 / 10))
+	done
+	cryptsetup luksDump "$store" > /dev/null
+}
+printf now > "$WORK/now"
+chmod 600 "$WORK/now"
+lines now -- "$C" key add "$store" now --key-file "$WORK/file" "${quick[@]}" > /dev/null
+step=25
+[ -z "${COFFER_ALL:-}" ] || step=11
+check "change: killed at any moment, the old or the new one opens" many_killed $step
+check "change: some were killed, and some came to their end" \
+	sh -c "grep -qx 137 $WORK/statuses && grep -qx 0 $WORK/statuses"
+for name in $(names | tr , '\n' | grep -v stick); do
+	"$C" key remove "$store" "$name" --key-file "$WORK/file" --force > /dev/null
+done
+equal "change: what was left over can be removed" "$(names)" stick
+
 # ---- what others enrolled ----------------------------------------------------------------
 
 printf tpm | cryptsetup luksAddKey "${fast[@]}" --key-slot 5 --key-file "$WORK/file" "$store" -
