@@ -41,7 +41,7 @@ no_keys() { ! grep -E 'cryptsetup:|coffer:' /proc/keys; }
 
 # ---- both directions ------------------------------------------------------------------
 
-check "format" cof format "$store" --yes --unlock-time 50 --label home
+check "format" cof format "$store" --yes --unlock-time 10 --label home
 check "what it says is on the disk" cryptsetup isLuks --type luks2 "$store"
 check "open" cof open "$store"
 check "the name is the label" test -b /dev/mapper/home
@@ -73,7 +73,7 @@ for kind in luks1:512 luks2:512 luks2:4096; do
 	check "$kind: close" "$C" close y
 done
 
-cof format "$store" --yes --unlock-time 50 --no-recovery --label home > /dev/null 2>&1
+cof format "$store" --yes --unlock-time 10 --no-recovery --label home > /dev/null 2>&1
 cryptsetup token import --token-id 9 "$store" \
 	<<< '{"type":"somebody-elses","keyslots":["0"],"secret":"1234"}'
 before=$(cryptsetup token export --token-id 9 "$store")
@@ -115,7 +115,7 @@ check "--all closed all" sh -c "! dmsetup info y"
 
 # ---- detached header, image file ----------------------------------------------------------
 
-check "format with a detached header" cof format "$store" --yes --unlock-time 50 --no-recovery \
+check "format with a detached header" cof format "$store" --yes --unlock-time 10 --no-recovery \
 	--header "$WORK/header"
 check "opens with it" cof open "$store" y --header "$WORK/header"
 check "the data begins at 0" sh -c "dmsetup table y | grep -q ' 0 2 \\| 0 1 sector_size:4096\\| 0 2 allow'"
@@ -123,7 +123,7 @@ check "close" "$C" close y
 check "cryptsetup opens it with that header" \
 	sh -c "printf 'correct horse' | cryptsetup open --header $WORK/header $store x - && cryptsetup close x"
 truncate -s 40M "$WORK/image.img"
-check "format an image file" cof format "$WORK/image.img" --yes --unlock-time 50 --no-recovery
+check "format an image file" cof format "$WORK/image.img" --yes --unlock-time 10 --no-recovery
 check "open it" cof open "$WORK/image.img"
 check "under the file's name" test -b /dev/mapper/image_crypt
 check "close it by its file" "$C" close "$WORK/image.img"
@@ -171,14 +171,14 @@ else
 fi
 
 # the header: one copy damaged mends itself, both are an error of their own
-cof format "$store" --yes --unlock-time 50 --no-recovery > /dev/null 2>&1
+cof format "$store" --yes --unlock-time 10 --no-recovery > /dev/null 2>&1
 dd if=/dev/urandom of="$store" bs=4096 count=1 oflag=direct status=none
 dd if=/dev/urandom of="$store" bs=4096 count=1 seek=5 oflag=direct status=none
 check "a damaged header" exits 9 "it is damaged" cof open "$store" y
 
 # ---- without the module ---------------------------------------------------------------------
 
-cof format "$store" --yes --unlock-time 50 --no-recovery > /dev/null 2>&1
+cof format "$store" --yes --unlock-time 10 --no-recovery > /dev/null 2>&1
 if [ "$COFFER_TARGET" = coffer ]; then
 	rmmod dm_coffer
 	check "without the module dm-crypt carries it, and that is said" \
