@@ -48,8 +48,7 @@
  * What a CPU converts at a time of a bio that is not shared, before it looks for others
  * that want the CPU. Large, so that most bios that are handed over stay with one CPU.
  */
-#define ALONE_SHIFT	17
-#define ALONE_BYTES	(1U << ALONE_SHIFT)
+#define ALONE_BYTES	((unsigned int)SZ_128K)
 
 struct helper {
 	struct work_struct work;
@@ -105,14 +104,13 @@ static bool take_chunk(struct coffer_queue *queue, struct coffer_io *io,
 }
 
 static void publish(struct coffer_queue *queue, struct coffer_io *io,
-		    unsigned int chunk_shift, unsigned int publishers)
+		    unsigned int chunk, unsigned int publishers)
 {
 	lockdep_assert_held(&queue->lock);
 
 	io->next_byte = 0;
-	io->chunk_shift = chunk_shift;
-	atomic_set(&io->chunks_left,
-		   DIV_ROUND_UP(io->iter.bi_size, 1U << chunk_shift) + publishers);
+	io->chunk_shift = ilog2(chunk);
+	atomic_set(&io->chunks_left, DIV_ROUND_UP(io->iter.bi_size, chunk) + publishers);
 	list_add_tail(&io->queue_node, &queue->bios);
 	queue->nr_bios++;
 }
@@ -163,7 +161,7 @@ static void hand_over(struct coffer_io *io)
 
 	count(io, COFFER_OFFLOADED);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, ALONE_SHIFT, 0);
+	publish(queue, io, ALONE_BYTES, 0);
 	wake_helpers(queue, queue->nr_awake < num_online_cpus());
 	spin_unlock_bh(&queue->lock);
 }
@@ -196,7 +194,7 @@ static enum coffer_outcome fan_out(struct coffer_io *io, unsigned int wake)
 	count(io, COFFER_FANNED_OUT);
 	atomic_inc(&queue->busy);
 	spin_lock_bh(&queue->lock);
-	publish(queue, io, COFFER_CHUNK_SHIFT, 1);
+	publish(queue, io, COFFER_CHUNK, 1);
 	took = take_chunk(queue, io, &from, &bytes);
 	wake_helpers(queue, wake);
 	spin_unlock_bh(&queue->lock);

@@ -8,8 +8,7 @@
  * What a CPU takes at a time of a bio that is shared: little, so that all are done at the
  * same time. Whole pages, so that no two CPUs encrypt into the same one.
  */
-#define COFFER_CHUNK_SHIFT	(PAGE_SHIFT > 14 ? PAGE_SHIFT : 14)
-#define COFFER_CHUNK		(1UL << COFFER_CHUNK_SHIFT)
+#define COFFER_CHUNK		(PAGE_SIZE > SZ_16K ? PAGE_SIZE : (unsigned long)SZ_16K)
 
 /*
  * One helper for each so many bytes of a bio, and none below that: what a CPU converts in
