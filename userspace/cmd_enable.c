@@ -451,7 +451,7 @@ int cmd_resume(const struct args *args)
 	if (!ret)
 		ret = finish_placing(&e.volume, &placed);
 	if (!ret)
-		ret = header_load(e.volume.device.path, NULL, &header);
+		ret = journal_load(&e.volume.device, NULL, &header);
 	if (ret)
 		goto out;
 	convert_get_run(header->uuid, &run);
@@ -464,6 +464,11 @@ int cmd_resume(const struct args *args)
 	if (!state.active) {
 		ret = fail(E_NO_VOLUME, NULL, "%s is not being converted", args->words[0]);
 		goto out;
+	}
+	if (state.decrypting) {
+		header_free(header);
+		enable_free(&e);
+		return cmd_disable(args);
 	}
 	unlock.what = args->words[0];
 	unlock.keep = &secret;
@@ -490,7 +495,7 @@ int cmd_pause(const struct args *args)
 	ret = volume_find(args->words[0], NULL, &volume);
 	if (ret)
 		return ret;
-	ret = header_load(volume.device.path, NULL, &header);
+	ret = journal_load(&volume.device, NULL, &header);
 	if (!ret) {
 		convert_get_run(header->uuid, &run);
 		ret = run.running ? convert_pause(header->uuid, true) :

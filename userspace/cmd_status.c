@@ -104,7 +104,7 @@ static void show_header(const struct volume *volume, struct json_object *object,
 	char when[32];
 	time_t backup;
 
-	if (header_load(volume->device.path, volume->header, &header)) {
+	if (journal_load(&volume->device, volume->header, &header)) {
 		if (error_code() == E_HEADER)
 			attention(object, warnings, xasprintf("%s: %s", volume_display(volume),
 							      error_message()));
@@ -199,17 +199,27 @@ static void show(const struct volume *volume, struct json_object *array, struct 
 		show_closed(volume, object, warnings);
 }
 
-/* Closed volumes: every device that looks like LUKS and carries no mapping. */
+/*
+ * Closed volumes: every device that looks like LUKS, or has its header with us while it is
+ * converted, and carries no mapping.
+ */
 static void show_rest(struct json_object *array, struct strings *warnings,
 		      const struct volume *open, unsigned int nr)
 {
 	struct strings paths = { 0 };
+	unsigned int luks;
 
 	devices_with_luks(&paths);
+	luks = paths.nr;
+	journal_devices(&paths);
 	for (unsigned int p = 0; p < paths.nr; p++) {
 		struct volume volume;
 		bool shown = false;
 
+		for (unsigned int i = 0; i < luks && p >= luks; i++)
+			shown |= !strcmp(paths.s[i], paths.s[p]);
+		if (shown)
+			continue;
 		if (volume_find(paths.s[p], NULL, &volume)) {
 			error_clear();
 			continue;
@@ -288,7 +298,7 @@ int cmd_status(const struct args *args)
 			if (!volume.open) {
 				struct header *header;
 
-				ret = header_load(volume.device.path, args->header, &header);
+				ret = journal_load(&volume.device, args->header, &header);
 				if (!ret)
 					header_free(header);
 			}

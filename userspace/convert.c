@@ -93,6 +93,31 @@ static const char *member(struct json_object *object, const char *key)
 	return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) : NULL;
 }
 
+/* The next journal in the directory and its UUID, to be freed both; NULL after the last one. */
+static struct json_object *journal_next(DIR *dir, char **uuid)
+{
+	struct json_object *object;
+	struct dirent *entry;
+	char *text;
+
+	while (dir && (entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name);
+
+		if (len < 5 || strcmp(entry->d_name + len - 5, ".json"))
+			continue;
+		text = read_text(JOURNALS "/%s", entry->d_name);
+		object = text ? json_tokener_parse(text) : NULL;
+		free(text);
+		if (object && member(object, "device") && member(object, "stage") &&
+		    member(object, "size")) {
+			*uuid = xasprintf("%.*s", (int)(len - 5), entry->d_name);
+			return object;
+		}
+		json_object_put(object);
+	}
+	return NULL;
+}
+
 /**
  * journal_find() - whether a conversion of a device was cut off while its header was away
  * @device: the device
@@ -104,35 +129,73 @@ static const char *member(struct json_object *object, const char *key)
 int journal_find(const struct device *device, struct convert_journal *journal, bool *found)
 {
 	DIR *dir = opendir(JOURNALS);
-	char *id = identity(device);
-	struct dirent *entry;
+	char *id = identity(device), *uuid;
+	struct json_object *object;
 
 	memset(journal, 0, sizeof(*journal));
 	*found = false;
-	while (dir && !*found && (entry = readdir(dir))) {
-		size_t len = strlen(entry->d_name);
-		struct json_object *object;
-		char *text;
-
-		if (len < 5 || strcmp(entry->d_name + len - 5, ".json"))
-			continue;
-		text = read_text(JOURNALS "/%s", entry->d_name);
-		object = text ? json_tokener_parse(text) : NULL;
-		if (object && member(object, "device") && member(object, "stage") &&
-		    member(object, "size") && !strcmp(member(object, "device"), id) &&
+	while (!*found && (object = journal_next(dir, &uuid))) {
+		if (!strcmp(member(object, "device"), id) &&
 		    strtoull(member(object, "size"), NULL, 10) == device->size) {
 			*found = true;
 			journal->stage = xstrdup(member(object, "stage"));
-			journal->uuid = xasprintf("%.*s", (int)(len - 5), entry->d_name);
-			journal->header = journal_header(journal->uuid);
+			journal->uuid = uuid;
+			journal->header = journal_header(uuid);
+		} else {
+			free(uuid);
 		}
 		json_object_put(object);
-		free(text);
 	}
 	if (dir)
 		closedir(dir);
 	free(id);
 	return 0;
+}
+
+/**
+ * journal_load() - a volume's header, in the journal while a conversion keeps it there
+ * @device: where the data is
+ * @file: a detached header, or NULL
+ * @header: to be freed
+ *
+ * Changes nothing; for those who look, and for those who have somebody else's conversion wait.
+ *
+ * Return: as header_load().
+ */
+int journal_load(const struct device *device, const char *file, struct header **header)
+{
+	struct convert_journal journal = { 0 };
+	bool found = false;
+	int ret = file ? 0 : journal_find(device, &journal, &found);
+
+	if (!ret && found && !header_load(device->path, journal.header, header)) {
+		journal_free(&journal);
+		return 0;
+	}
+	error_clear();
+	journal_free(&journal);
+	return ret ? ret : header_load(device->path, file, header);
+}
+
+/**
+ * journal_devices() - devices of which a conversion keeps the header, that are there now
+ * @paths: added to; an image file that has no loop device is not among them
+ */
+void journal_devices(struct strings *paths)
+{
+	DIR *dir = opendir(JOURNALS);
+	struct json_object *object;
+	struct stat st;
+	char *uuid;
+
+	while ((object = journal_next(dir, &uuid))) {
+		if (!stat(member(object, "device"), &st) && S_ISBLK(st.st_mode))
+			strings_add(paths, devno_path(st.st_rdev));
+		json_object_put(object);
+		free(uuid);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /**

@@ -40,6 +40,8 @@ void convert_get_run(const char *uuid, struct convert_run *run);
 int convert_pause(const char *uuid, bool pause);
 
 int journal_find(const struct device *device, struct convert_journal *journal, bool *found);
+int journal_load(const struct device *device, const char *file, struct header **header);
+void journal_devices(struct strings *paths);
 int journal_refuse(const struct device *device, const char *what);
 int journal_write(const struct device *device, const char *uuid, const char *stage);
 void journal_remove(const char *uuid);

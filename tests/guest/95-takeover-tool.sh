@@ -50,7 +50,7 @@ _undo "rm -f $conf /etc/crypttab"
 [ ! -e /etc/crypttab ] || mv /etc/crypttab "$WORK/"
 rm -f $conf
 
-json() { coffer "$@" --json 2> /dev/null; }
+json() { coffer "$@" --json 2> /dev/null | tee -a "$WORK/printed"; }
 field() { json "$1" "$2" | jq -r ".$3"; }
 printf 'correct horse' > "$pw"
 store=$(mkram 20)
@@ -313,4 +313,5 @@ else
 fi
 coffer takeover off > /dev/null
 equal "doctor: JSON" "$(json doctor | jq -r '.findings[0].topic, .ok' | tr '\n' ' ')" 'versions true '
+check "what they printed is what the schema says" sh -c "$TOP/tests/tool/schema $WORK/printed 2> /dev/null"
 finish
