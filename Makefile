@@ -11,7 +11,7 @@ all: module
 help:
 	@echo "make               the module for the running kernel, build/$(release)/dm-coffer.ko"
 	@echo "make userspace     the command, build/userspace/coffer"
-	@echo "make install       put it where modprobe finds it (as root)"
+	@echo "make install       put both where they are found, with manual page and completion (as root)"
 	@echo "make check         all tests, in virtual machines (as root)"
 	@echo "make check-all     and what takes long: conversions, hundreds of cycles"
 	@echo "make check-cryptsetup  cryptsetup's own tests on the module (long)"
@@ -31,8 +31,14 @@ module:
 	$(MAKE) -C $(headers) M=$(CURDIR)/build/$(release) modules
 	@ln -sf driver/dm-coffer.ko build/$(release)/dm-coffer.ko
 
-install: module root
+install: install-module install-userspace
+
+install-module: module root
 	$(MAKE) -C $(headers) M=$(CURDIR)/build/$(release) modules_install
+
+# DESTDIR= and PREFIX= as usual; of the module INSTALL_MOD_PATH=
+install-userspace: userspace
+	$(MAKE) -C userspace install
 
 userspace: deps
 	$(MAKE) -C userspace
@@ -77,4 +83,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp bench-native clean root deps
+.PHONY: all help module install install-module install-userspace modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp bench-native clean root deps
