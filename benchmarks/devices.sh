@@ -29,6 +29,7 @@ bench_key=$(printf '%02x' {0..63})
 mapped=()	# names, in order of creation
 loaded=()	# modules that were not there before
 store_dev=		# block device beneath everything
+image_dir='' image_loop=''	# of store_image
 
 devices_die() { echo "devices: $*" >&2; exit 1; }
 
@@ -50,21 +51,55 @@ store_brd() # BYTES
 	store_dev=/dev/ram0
 }
 
-# A modelled SSD: 80 us an I/O, completions from a timer interrupt.
-store_null_blk() # BYTES
+# A modelled SSD: 80 us an I/O (SSD_NS), completions from a timer interrupt. More ATTRIBUTEs
+# of null_blk may follow, as NAME=VALUE.
+store_null_blk() # BYTES [ATTRIBUTE...]
 {
-	local dir=/sys/kernel/config/nullb/$prefix
+	local dir=/sys/kernel/config/nullb/$prefix attribute
 	module null_blk nr_devices=0
 	mkdir "$dir" || devices_die "no configfs for null_blk"
-	echo $(($1 / 1048576)) > "$dir/size"
-	echo 1 > "$dir/memory_backed"
-	echo 2 > "$dir/irqmode"
-	echo 80000 > "$dir/completion_nsec"
+	for attribute in size=$(($1 / 1048576)) memory_backed=1 irqmode=2 \
+		completion_nsec="${SSD_NS:-80000}" "${@:2}"; do
+		echo "${attribute#*=}" > "$dir/${attribute%%=*}" ||
+			devices_die "null_blk does not take $attribute"
+	done
 	echo 1 > "$dir/power"
 	store_dev=/dev/$(
 		# up to 6.x nullb<index>, later the name of the directory
 		[ -b "/dev/$prefix" ] && echo "$prefix" ||
 			echo "nullb$(cat "$dir/index")")
+}
+
+# One with an end to its bandwidth, SSD_MBPS megabytes a second.
+store_ssd() # BYTES
+{
+	store_null_blk "$1" "mbps=${SSD_MBPS:?}"
+}
+
+# One that can be polled.
+store_polled() # BYTES
+{
+	store_null_blk "$1" poll_queues=1
+}
+
+# A file on ext4 on the modelled SSD, or on the device IMAGE_ON, three quarters of it: the store is
+# a loop device with direct I/O over it.
+store_image() # BYTES
+{
+	if [ -n "${IMAGE_ON-}" ]; then
+		store_dev=$IMAGE_ON
+	else
+		store_ssd "$1"
+	fi
+	mkfs.ext4 -q -F "$store_dev" $(($1 / 1024))k || devices_die "no file system for the image"
+	image_dir=/run/$prefix-image
+	mkdir -p "$image_dir"
+	mount "$store_dev" "$image_dir" || devices_die "cannot mount $store_dev"
+	SIZE=$(($1 * 3 / 4 / 1048576 * 1048576))
+	fallocate -l "$SIZE" "$image_dir/image" || devices_die "no room for the image"
+	store_dev=$(losetup --find --show --direct-io=on "$image_dir/image") ||
+		devices_die "no loop device"
+	image_loop=$store_dev
 }
 
 # device_of VARIANT UNIT: the path to measure
@@ -159,15 +194,16 @@ cipher_of()
 	esac
 }
 
-# devices_open VARIANTS: STORE (brd, null_blk or a device) of SIZE bytes, and all
-# VARIANTS, lines of "variant unit", over it. Nothing is written where READONLY is set.
+# devices_open VARIANTS: STORE (brd, null_blk, ssd, polled, image or a device) of SIZE bytes, and all
+# VARIANTS, lines of "variant unit", over it. Nothing is written where READONLY is set. SIZE
+# becomes what there is to use.
 devices_open()
 {
 	local variant unit
 	module dm_mod
 	modprobe -q aesni_intel || :
 	case $STORE in
-	brd | null_blk) "store_$STORE" "$SIZE" ;;
+	brd | null_blk | ssd | polled | image) "store_$STORE" "$SIZE" ;;
 	*) store_dev=$STORE ;;
 	esac
 	[ -b "$store_dev" ] || devices_die "$store_dev is not a block device"
@@ -194,7 +230,7 @@ devices_facts()
 	echo "governor=$(read_or /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor none)"
 	echo "clocksource=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 	echo "fio=$(fio --version)"
-	echo "store=$STORE, $((SIZE / 1048576)) MiB, $(
+	echo "store=$STORE${SSD_MBPS:+ of $SSD_MBPS MB/s}${SSD_NS:+ and $SSD_NS ns an I/O}, $((SIZE / 1048576)) MiB, $(
 		[ -n "${READONLY-}" ] && echo "as found" || echo preconditioned)"
 	echo "scheduler=$(read_or "$queue/scheduler" none)"
 	while read -r variant unit; do
@@ -215,11 +251,16 @@ devices_remove()
 	for ((i = ${#mapped[*]} - 1; i >= 0; i--)); do
 		dmsetup remove --retry "${mapped[i]}" || :
 	done
+	[ -z "$image_loop" ] || losetup -d "$image_loop" || :
+	if [ -n "$image_dir" ]; then
+		umount "$image_dir" || :
+		rmdir "$image_dir" || :
+	fi
 	[ ! -d "/sys/kernel/config/nullb/$prefix" ] ||
 		rmdir "/sys/kernel/config/nullb/$prefix" || :
 	for ((i = ${#loaded[*]} - 1; i >= 0; i--)); do
 		# dm_crypt may have found another user by now
 		rmmod "${loaded[i]}" || :
 	done
-	mapped=() loaded=()
+	mapped=() loaded=() image_dir='' image_loop=''
 }

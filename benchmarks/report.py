@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turn what `measure` left behind into a JSON file and tables for a person.
 
-    report.py fio|insn PLAN OUT JSON [KEY=VALUE...]
+    report.py fio|insn JSON DIR... -- [KEY=VALUE...]
 
-KEY=VALUE: what the caller knows of the environment. Ruler `fio` reads I/Os a
+DIR, of each part of the run one, holds its plan, its environment and what fio said; its name is
+the part's. KEY=VALUE: what the caller knows of the environment. Ruler `fio` reads I/Os a
 second, ruler `insn` mean latency, which is a number of instructions where guest
 time counts instructions.
 
@@ -18,6 +19,8 @@ import statistics
 import sys
 from collections import namedtuple
 
+import workload
+
 VARIANTS = ("raw", "linear", "dm-crypt", "dm-crypt-tuned", "coffer")
 # goals for (coffer/dm-crypt-tuned, coffer/dm-crypt), instructions
 GOALS = {
@@ -28,8 +31,12 @@ GOALS = {
 }
 
 Run = namedtuple("Run", "round job engine depth variant unit ios")
-# of one run; latencies in microseconds, cpu: busy share of the machine
-Figures = namedtuple("Figures", "iops mean p50 p99 p999 cpu")
+# of one run; latencies in microseconds or None (of reads, where there are both); cpu: busy
+# share of the machine; switches: of context, of the whole machine, an I/O
+Figures = namedtuple("Figures", "iops mean p50 p99 p999 cpu switches")
+PERCENTILES = ("50.000000", "99.000000", "99.900000")
+# rounds whose distance from the median is more than this share of it are named
+NOISE = 0.25
 
 
 class Bad(Exception):
@@ -51,12 +58,6 @@ def file_of(run):
     return ".".join(run[:6])
 
 
-def job_parts(job):
-    """4k-randread -> 4096, randread"""
-    size, workload = job.split("-")
-    return int(size.removesuffix("k")) * 1024, workload
-
-
 def cpu_times(line):
     """(busy, all) ticks of the whole machine from the first line of /proc/stat"""
     fields = line.split()
@@ -74,43 +75,87 @@ def fio_json(text):
     return json.loads("\n".join(lines))
 
 
+def machine_times(text):
+    """(busy ticks, all ticks, context switches) between the two looks at /proc/stat,
+    a line of CPU time and one of context switches each"""
+    lines = text.splitlines()
+    if len(lines) != 4:
+        raise ValueError("not two looks at /proc/stat")
+    before, after = cpu_times(lines[0]), cpu_times(lines[2])
+    switches = []
+    for line in lines[1], lines[3]:
+        key, _, value = line.partition(" ")
+        if key != "ctxt":
+            raise ValueError("no context switches")
+        switches.append(int(value))
+    return after[0] - before[0], after[1] - before[1], switches[1] - switches[0]
+
+
+def figures_of_program(done, block_size):
+    """of a job that is a program and not fio's: blocks a second and their number"""
+    if done["bytes"] <= 0 or done["seconds"] <= 0:
+        raise ValueError("nothing was done")
+    return done["bytes"] / block_size / done["seconds"], done["bytes"] / block_size
+
+
+def figures_of_job(jobs, run, work):
+    """I/Os a second and their number, (mean, percentiles) of the measured section"""
+    for job in jobs:
+        if job["error"]:
+            raise ValueError(f"error {job['error']}")
+    measured = [job for job in jobs if job["jobname"] == work.file]
+    if len(measured) != 1:
+        raise ValueError("not this job")
+    job = measured[0]
+    options = job["job options"]
+    if (options["ioengine"], options["iodepth"], options["rw"], options["bs"],
+            options.get("numjobs", "1")) != (
+                run.engine, run.depth, work.rw, workload.size_text(work.block_size),
+                str(work.submitters)):
+        raise ValueError("run with other options than planned")
+    sides = [job[side] for side in workload.sides(work.rw)]
+    for side in sides:
+        if side["total_ios"] <= 0 or side["iops"] <= 0:
+            raise ValueError("no I/O was done")
+    total = sum(side["total_ios"] for side in sides)
+    if int(run.ios) not in (0, total):
+        raise ValueError(f"{total} I/Os instead of {run.ios}")
+    points = sides[0]["clat_ns"]["percentile"]
+    return (sum(side["iops"] for side in sides), total, sides[0]["lat_ns"]["mean"] / 1e3,
+            *(points[p] / 1e3 for p in PERCENTILES))
+
+
 def read_run(out, run):
     name = file_of(run)
     try:
+        work = workload.parse(run.job)
         with open(os.path.join(out, f"{name}.json"), encoding="utf-8") as f:
-            jobs = fio_json(f.read())["jobs"]
+            said = fio_json(f.read())
         with open(os.path.join(out, f"{name}.stat"), encoding="ascii") as f:
-            before, after = map(cpu_times, f.read().splitlines())
-        if len(jobs) != 1 or jobs[0]["jobname"] != run.job:
-            raise ValueError("not this job")
-        job = jobs[0]
-        if job["error"]:
-            raise ValueError(f"error {job['error']}")
-        options = job["job options"]
-        block_size, workload = job_parts(run.job)
-        if (options["ioengine"], options["iodepth"], options["rw"],
-                options["bs"]) != (run.engine, run.depth, workload,
-                                   f"{block_size // 1024}k"):
-            raise ValueError("run with other options than planned")
-        side = job["read" if "read" in workload else "write"]
-        if side["total_ios"] <= 0 or side["iops"] <= 0:
-            raise ValueError("no I/O was done")
-        if int(run.ios) not in (0, side["total_ios"]):
-            raise ValueError(f"{side['total_ios']} I/Os instead of {run.ios}")
-        busy, total = after[0] - before[0], after[1] - before[1]
-        points = side["clat_ns"]["percentile"]
-        return Figures(side["iops"], side["lat_ns"]["mean"] / 1e3,
-                       *(points[p] / 1e3 for p in
-                         ("50.000000", "99.000000", "99.900000")),
-                       busy / max(total, 1))
+            busy, ticks, switches = machine_times(f.read())
+        if run.engine == "program":
+            iops, total = figures_of_program(said["done"], work.block_size)
+            latency = (None,) * 4
+        else:
+            iops, total, *latency = figures_of_job(said["jobs"], run, work)
+        return Figures(iops, *latency, busy / max(ticks, 1), switches / total)
     except OSError as e:
         raise Bad(f"{name}: {e.strerror}: {e.filename}") from e
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as e:
-        raise Bad(f"{name}: fio's result cannot be used: "
+        raise Bad(f"{name}: the result cannot be used: "
                   f"{type(e).__name__}: {e}") from e
 
 
-def make_rows(ruler, plan, out, cpus):
+def median(values):
+    """None where there is nothing to measure"""
+    return None if None in values else statistics.median(values)
+
+
+def rounded(value, digits):
+    return None if value is None else round(value, digits)
+
+
+def make_rows(ruler, part, plan, out, cpus):
     rounds = {}
     for run in plan:
         rounds.setdefault(run[1:6], []).append(read_run(out, run))
@@ -118,29 +163,30 @@ def make_rows(ruler, plan, out, cpus):
         raise Bad("the variants have different numbers of rounds")
     rows = []
     for (job, engine, depth, variant, unit), figures in rounds.items():
-        block_size, workload = job_parts(job)
+        work = workload.parse(job)
         if ruler == "fio":
             values = [f.iops for f in figures]
         else:
             values = [f.mean * 1e3 for f in figures]
-        mid = Figures(*map(statistics.median, zip(*figures)))
+        mid = Figures(*map(median, zip(*figures)))
         row = {
-            "ruler": ruler, "workload": workload, "block_size": block_size,
-            "data_unit": int(unit), "queue_depth": int(depth),
-            "engine": engine, "variant": variant,
-            "value": round(statistics.median(values), 1),
+            "ruler": ruler, "part": part, "job": job, "workload": work.rw,
+            "block_size": work.block_size, "data_unit": int(unit),
+            "queue_depth": int(depth), "engine": engine, "submitters": work.submitters,
+            "variant": variant, "value": round(statistics.median(values), 1),
             "unit": "iops" if ruler == "fio" else "insn/io",
             "min": round(min(values), 1), "max": round(max(values), 1),
             "rounds": len(values),
         }
         if ruler == "fio":
-            gb_per_s = mid.iops * block_size / 1e9
+            gb_per_s = mid.iops * work.block_size / 1e9
             row |= {
-                "latency_p50_us": round(mid.p50, 1),
-                "latency_p99_us": round(mid.p99, 1),
-                "latency_p999_us": round(mid.p999, 1),
+                "latency_p50_us": rounded(mid.p50, 1),
+                "latency_p99_us": rounded(mid.p99, 1),
+                "latency_p999_us": rounded(mid.p999, 1),
                 "cpu_percent": round(mid.cpu * 100, 1),
                 "cpu_s_per_gb": round(mid.cpu * cpus / gb_per_s, 3),
+                "switches_per_io": round(mid.switches, 2),
             }
         rows.append(row)
     return rows
@@ -166,11 +212,10 @@ def read_environment(path):
 
 
 def group(rows):
-    """{(job, engine, depth, unit): {variant: row}}; raw and linear, which have
+    """{(part, job, engine, depth, unit): {variant: row}}; raw and linear, which have
     no data unit, stand with each unit that the mappings ran with."""
     def base(row):
-        return (f"{row['block_size'] // 1024}k-{row['workload']}",
-                row["engine"], row["queue_depth"])
+        return row["part"], row["job"], row["engine"], row["queue_depth"]
     units = {}
     for row in rows:
         units.setdefault(base(row), set()).add(row["data_unit"])
@@ -195,7 +240,7 @@ def table(title, groups, cell, extra=()):
     shown = [v for v in VARIANTS if any(v in g for g in groups.values())]
     if "coffer" not in shown:
         extra = ()
-    heads = ["job", "engine", "depth", "unit",
+    heads = ["on", "job", "engine", "depth", "unit",
              *(v.removeprefix("dm-crypt-") for v in shown),
              *(head for head, _ in extra)]
     lines = [heads]
@@ -206,7 +251,7 @@ def table(title, groups, cell, extra=()):
                       *(text(key, variants) for _, text in extra)])
     widths = [max(map(len, column)) for column in zip(*lines)]
     text = "\n".join("  ".join(
-        c.ljust(w) if i < 2 else c.rjust(w)
+        c.ljust(w) if i < 3 else c.rjust(w)
         for i, (c, w) in enumerate(zip(line, widths))).rstrip()
         for line in lines)
     return f"{title}\n{text}\n"
@@ -217,7 +262,7 @@ def ratio_text(other, goal=None):
         r = ratio(variants, other)
         return "-" if r is None else f"{r:.2f}"
     def goal_text(key, variants):
-        job, engine, _, unit = key
+        _, job, engine, _, unit = key
         goals = GOALS.get((job, unit))
         return f"{goals[goal]:.2f}" if goals and engine != "io_uring" else "-"
     columns = [(f"coffer/{other.removeprefix('dm-crypt-')}", text)]
@@ -226,12 +271,26 @@ def ratio_text(other, goal=None):
     return columns
 
 
+def spread(row):
+    """half of the distance of the worst round to the best, a share of the median"""
+    return (row["max"] - row["min"]) / 2 / row["value"]
+
+
 def throughput(row):
     value, unit = row["value"] / 1e3, "k"
     if row["block_size"] >= 128 * 1024:
         value, unit = row["value"] * row["block_size"] / 1e6, ""
-    spread = (row["max"] - row["min"]) / 2 / row["value"] * 100
-    return f"{value:.{0 if value >= 100 else 1}f}{unit} ±{spread:.0f}%"
+    return f"{value:.{0 if value >= 100 else 1}f}{unit} ±{spread(row) * 100:.0f}%"
+
+
+def noisy(rows):
+    """A line on the rows whose rounds differ too much to be one figure."""
+    names = [f"{row['job']} depth {row['queue_depth']} {row['variant']}"
+             for row in rows if spread(row) > NOISE]
+    if names:
+        yield (f"NOISY: {len(names)} of {len(rows)} medians stand for rounds that differ by more "
+               f"than ±{NOISE:.0%}; do not rely on these: {'; '.join(names[:8])}"
+               f"{'; ...' if len(names) > 8 else ''}\n")
 
 
 def fio_tables(rows, environment):
@@ -246,6 +305,9 @@ def fio_tables(rows, environment):
                 lambda r: f"{r['cpu_percent']:.0f}")
     yield table("CPU, seconds a gigabyte", groups,
                 lambda r: f"{r['cpu_s_per_gb']:.2f}")
+    yield table("Context switches an I/O, of the whole machine", groups,
+                lambda r: f"{r['switches_per_io']:.2f}")
+    yield from noisy(rows)
     if environment.get("accel", "none") != "none":
         yield ("An emulated CPU: it exaggerates the cost of the cipher (AES "
                "instructions above all), a switch\nbetween threads costs other "
@@ -264,21 +326,42 @@ def insn_tables(rows, _):
                "psync, so that psync shows ratios up to 0.04 lower.\n")
 
 
+def collect(ruler, dirs, pairs):
+    """environment and rows of all parts; what differs between them is kept by part"""
+    parts, rows = {}, []
+    for out in dirs:
+        part = os.path.basename(os.path.normpath(out))
+        parts[part] = read_environment(os.path.join(out, "environment"))
+        rows += make_rows(ruler, part, read_plan(os.path.join(out, "plan")), out,
+                          int(parts[part]["cpus"]))
+    first, *others = parts.values()
+    environment = {key: value for key, value in first.items()
+                   if all(other.get(key) == value for other in others)}
+    environment |= dict(pair.split("=", 1) for pair in pairs)
+    environment["parts"] = {part: {key: value for key, value in facts.items()
+                                   if key not in environment}
+                            for part, facts in parts.items()}
+    return environment, rows
+
+
+def write_json(path, environment, rows):
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump({"environment": environment, "rows": rows}, f, indent=1)
+        f.write("\n")
+    os.rename(path + ".new", path)
+
+
 def main(argv):
-    ruler, plan, out, path = argv[1:5]
-    environment = read_environment(os.path.join(out, "environment"))
-    environment |= dict(pair.split("=", 1) for pair in argv[5:])
-    rows = make_rows(ruler, read_plan(plan), out, int(environment["cpus"]))
+    ruler, path, *rest = argv[1:]
+    split = rest.index("--")
+    environment, rows = collect(ruler, rest[:split], rest[split + 1:])
     print()
     for text in {"fio": fio_tables, "insn": insn_tables}[ruler](
             rows, environment):
         print(text)
     for key, value in environment.items():
         print(f"{key}: {value}")
-    with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump({"environment": environment, "rows": rows}, f, indent=1)
-        f.write("\n")
-    os.rename(path + ".new", path)
+    write_json(path, environment, rows)
     print(f"written: {path}")
 
 

@@ -19,7 +19,8 @@ import statistics
 import sys
 from collections import namedtuple
 
-from report import Bad, fio_json, job_parts, read_environment
+from report import Bad, fio_json, read_environment, write_json
+from workload import parse
 
 MODES = ("dm-crypt", "dm-crypt-tuned")
 VARIANTS = (*MODES, "coffer", "coffer-inline", "coffer-fanout", "coffer-handover")
@@ -74,7 +75,7 @@ def figures_of(job, run, switches):
     """job: what fio says of it"""
     if job["error"]:
         raise ValueError(f"error {job['error']}")
-    size, workload = job_parts(run.job)
+    _, size, workload, _ = parse(run.job)
     options = job["job options"]
     if run.job == MIXED:
         workload = "randread"
@@ -123,7 +124,7 @@ def read_group(out, runs):
 
 
 def row_of(device, run, figures):
-    size, workload = job_parts(run.job)
+    _, size, workload, _ = parse(run.job)
     mixed = run.job == MIXED
     values = [f.p99 if mixed else f.iops for f in figures]
     switches = [f.switches for f in figures if f.switches is not None]
@@ -318,10 +319,7 @@ def main(argv):
     if float(environment.get("cpus_taken_by_others", 0)) > 0.1:
         print("The host was busy with other things: nothing here can be relied "
               "on, least of all what sharing work among CPUs is worth.")
-    with open(path + ".new", "w", encoding="utf-8") as f:
-        json.dump({"environment": environment, "rows": rows}, f, indent=1)
-        f.write("\n")
-    os.rename(path + ".new", path)
+    write_json(path, environment, rows)
     print(f"written: {path}")
 
 

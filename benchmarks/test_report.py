@@ -10,27 +10,29 @@ import tempfile
 import unittest
 
 import report
+import workload
 from report import Run
 
 # 100 ticks busy of 200
-STAT = "cpu  100 0 100 800 0 0 0 0 0 0\ncpu  150 0 140 900 0 5 5 0 0 0\n"
+STAT = ("cpu  100 0 100 800 0 0 0 0 0 0\nctxt 5000\n"
+        "cpu  150 0 140 900 0 5 5 0 0 0\nctxt 8000\n")
 
 
 def fio(run, iops=1000.0, mean=20000.0):
     """What fio writes, cut down to what is read"""
-    size, workload = run.job.split("-")
+    work = workload.parse(run.job)
     side = {"total_ios": int(run.ios) or 1500, "iops": iops,
             "lat_ns": {"mean": mean},
             "clat_ns": {"percentile": {"50.000000": 10000,
                                        "99.000000": 30000,
                                        "99.900000": 50000}}}
     none = {"total_ios": 0, "iops": 0, "lat_ns": {"mean": 0}, "clat_ns": {}}
-    reads = "read" in workload
+    sides = workload.sides(work.rw)
     return {"fio version": "fio-3.33", "jobs": [{
-        "jobname": run.job, "error": 0,
+        "jobname": work.file, "error": 0,
         "job options": {"ioengine": run.engine, "iodepth": run.depth,
-                        "rw": workload, "bs": size},
-        "read": side if reads else none, "write": none if reads else side}]}
+                        "rw": work.rw, "bs": workload.size_text(work.block_size)},
+        **{name: side if name in sides else none for name in ("read", "write")}}]}
 
 
 def run_of(round_=1, job="4k-randread", engine="psync", depth=1, variant="raw",
@@ -70,7 +72,7 @@ class Report(unittest.TestCase):
         run = run_of()
         self.write(run)
         self.assertEqual(report.read_run(self.out, run),
-                         (1000, 20, 10, 30, 50, 0.5))
+                         (1000, 20, 10, 30, 50, 0.5, 2))
 
     def test_notes_of_exec_prerun_are_skipped(self):
         run = run_of()
@@ -157,7 +159,8 @@ class Report(unittest.TestCase):
             with self.assertRaises(ValueError):
                 report.cpu_times(line)
         run = run_of()
-        for stat in "", STAT.splitlines()[0], STAT + STAT:
+        for stat in ("", STAT.splitlines()[0], STAT + STAT,
+                     STAT.replace("ctxt", "intr"), STAT.replace("ctxt 8000", "ctxt")):
             self.write(run)
             with open(os.path.join(self.out, report.file_of(run) + ".stat"),
                       "w", encoding="ascii") as f:
@@ -166,6 +169,62 @@ class Report(unittest.TestCase):
         # iowait is idle, irq and steal are not, guest time is not added again
         self.assertEqual(report.cpu_times("cpu 1 2 4 8 16 32 64 128 256 512"),
                          (231, 255))
+
+    # jobs of other kinds
+
+    def test_names_of_jobs(self):
+        for name, parts in (("4k-randread", ("4k-randread", 4096, "randread", 1)),
+                            ("stream:1m-write", ("stream", 1048576, "write", 1)),
+                            ("scaling:4k-randread-x4", ("scaling", 4096, "randread", 4))):
+            self.assertEqual(workload.parse(name), parts)
+        for name in "", "read", "4-read", "4k-read-x", "a:b:4k-read", "4g-read":
+            with self.assertRaises(ValueError):
+                workload.parse(name)
+
+    def test_both_sides(self):
+        run = run_of(job="mixed:4k-randrw")
+        self.write(run)
+        figures = report.read_run(self.out, run)
+        self.assertEqual((figures.iops, figures.mean, figures.switches), (2000, 20, 1))
+
+    def test_other_sections_are_not_counted(self):
+        run = run_of(job="beside-writers:4k-randread")
+        result = fio(run)
+        result["jobs"].append({"jobname": "writers", "error": 0})
+        self.write(run, result)
+        self.assertEqual(report.read_run(self.out, run).iops, 1000)
+        result["jobs"][1]["error"] = 28
+        self.write(run, result)
+        self.bad(run, "error 28")
+
+    def test_submitters(self):
+        run = run_of(job="scaling:4k-randread-x4")
+        result = fio(run)
+        self.write(run, result)
+        self.bad(run, "other options")
+        result["jobs"][0]["job options"]["numjobs"] = "4"
+        self.write(run, result)
+        self.assertEqual(report.read_run(self.out, run).iops, 1000)
+
+    def test_program(self):
+        run = run_of(job="folder-copy:1m-copy", engine="program")
+        self.write(run, {"done": {"bytes": 50 * 1048576, "seconds": 2.5}})
+        figures = report.read_run(self.out, run)
+        self.assertEqual((figures.iops, figures.p99, figures.switches), (20, None, 60))
+        row, = report.make_rows("fio", "disk", [run], self.out, 2)
+        self.assertIsNone(row["latency_p99_us"])
+        for wrong in ({}, {"done": {"bytes": 0, "seconds": 1}},
+                      {"done": {"bytes": 1, "seconds": 0}}, {"done": {"bytes": 1}}):
+            self.write(run, wrong)
+            self.bad(run)
+
+    def test_noise_is_named(self):
+        rows = self.rows(("psync", "raw", 0, 100), ("psync", "coffer", 4096, 100))
+        self.assertEqual(list(report.noisy(rows)), [])
+        rows[1] |= {"min": 60, "max": 120}
+        note, = report.noisy(rows)
+        self.assertIn("1 of 2", note)
+        self.assertIn("depth 1 coffer", note)
 
     # the plan
 
@@ -181,14 +240,14 @@ class Report(unittest.TestCase):
         for run in runs[:-1]:
             self.write(run)
         with self.assertRaisesRegex(report.Bad, report.file_of(runs[-1])):
-            report.make_rows("fio", runs, self.out, 2)
+            report.make_rows("fio", "ssd", runs, self.out, 2)
 
     def test_uneven_rounds(self):
         runs = [run_of(1), run_of(2), run_of(1, variant="linear")]
         for run in runs:
             self.write(run)
         with self.assertRaisesRegex(report.Bad, "rounds"):
-            report.make_rows("fio", runs, self.out, 2)
+            report.make_rows("fio", "ssd", runs, self.out, 2)
 
     # rows and tables
 
@@ -196,23 +255,26 @@ class Report(unittest.TestCase):
         runs = [run_of(r, variant="coffer", unit=512) for r in (1, 2, 3)]
         for run, iops in zip(runs, (900.0, 5000.0, 1000.0)):
             self.write(run, fio(run, iops))
-        self.assertEqual(report.make_rows("fio", runs, self.out, 2), [{
-            "ruler": "fio", "workload": "randread", "block_size": 4096,
+        self.assertEqual(report.make_rows("fio", "ssd", runs, self.out, 2), [{
+            "ruler": "fio", "part": "ssd", "job": "4k-randread",
+            "workload": "randread", "block_size": 4096,
             "data_unit": 512, "queue_depth": 1, "engine": "psync",
-            "variant": "coffer", "value": 1000.0, "unit": "iops",
+            "submitters": 1, "variant": "coffer", "value": 1000.0, "unit": "iops",
             "min": 900.0, "max": 5000.0, "rounds": 3, "latency_p50_us": 10.0,
             "latency_p99_us": 30.0, "latency_p999_us": 50.0,
-            "cpu_percent": 50.0, "cpu_s_per_gb": 244.141}])
+            "cpu_percent": 50.0, "cpu_s_per_gb": 244.141,
+            "switches_per_io": 2.0}])
 
     def test_rows_of_insn(self):
         run = run_of(ios=4000)
         self.write(run, fio(run, mean=7012.34))
-        row, = report.make_rows("insn", [run], self.out, 1)
+        row, = report.make_rows("insn", "brd", [run], self.out, 1)
         self.assertEqual((row["value"], row["unit"]), (7012.3, "insn/io"))
 
     def rows(self, *values):
         """(engine, variant, unit, value)..."""
-        return [{"ruler": "insn", "workload": "randread", "block_size": 4096,
+        return [{"ruler": "insn", "part": "brd", "job": "4k-randread",
+                 "workload": "randread", "block_size": 4096,
                  "data_unit": u, "queue_depth": 1, "engine": e, "variant": v,
                  "value": x, "unit": "insn/io", "min": x, "max": x, "rounds": 1}
                 for e, v, u, x in values]
@@ -223,14 +285,14 @@ class Report(unittest.TestCase):
             ("psync", "coffer", 512, 3), ("io_uring", "raw", 0, 4),
             ("io_uring", "coffer", 4096, 5)))
         self.assertEqual(
-            [(key[1], key[3], {v: r["value"] for v, r in g.items()})
+            [(key[2], key[4], {v: r["value"] for v, r in g.items()})
              for key, g in groups.items()],
             [("psync", 4096, {"raw": 1, "coffer": 2}),
              ("psync", 512, {"raw": 1, "coffer": 3}),
              ("io_uring", 4096, {"raw": 4, "coffer": 5})])
         self.assertEqual(
             list(report.group(self.rows(("psync", "raw", 0, 1)))),
-            [("4k-randread", "psync", 1, 0)])
+            [("brd", "4k-randread", "psync", 1, 0)])
 
     def test_table_of_insn(self):
         text, note = report.insn_tables(self.rows(
@@ -240,13 +302,13 @@ class Report(unittest.TestCase):
         self.assertIn("libaio", note)
         lines = [line.split() for line in text.splitlines()]
         self.assertEqual(lines[1], [
-            "job", "engine", "depth", "unit", "raw", "tuned", "coffer",
+            "on", "job", "engine", "depth", "unit", "raw", "tuned", "coffer",
             "coffer/tuned", "goal", "coffer/dm-crypt", "goal"])
         self.assertEqual(lines[2], [
-            "4k-randread", "psync", "1", "512", "7.00", "20.00", "15.00",
+            "brd", "4k-randread", "psync", "1", "512", "7.00", "20.00", "15.00",
             "0.75", "0.82", "-", "0.60"])
         self.assertEqual(lines[3], [
-            "4k-randread", "io_uring", "1", "4096", "-", "-", "9.00",
+            "brd", "4k-randread", "io_uring", "1", "4096", "-", "-", "9.00",
             "-", "-", "-", "-"])
 
     def test_throughput_cell(self):
@@ -275,7 +337,8 @@ class Report(unittest.TestCase):
                   encoding="utf-8") as f:
             f.write("kernel=6.12\ncpus=2\ncipher coffer 512=xts-x\n")
         path = os.path.join(self.out, "fio.json")
-        args = ["report.py", "fio", self.plan(runs), self.out, path]
+        self.plan(runs)
+        args = ["report.py", "fio", path, self.out, "--"]
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             report.main([*args, "accel=tcg"])
         self.assertIn("emulated CPU", shown.getvalue())
