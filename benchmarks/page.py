@@ -29,6 +29,7 @@ from matplotlib import pyplot  # pylint: disable=wrong-import-position
 COLOURS = {"raw": "#8a8a8a", "linear": "#8a8a8a", "dm-crypt": "#d1822b",
            "dm-crypt-tuned": "#c0504d", "coffer": "#2b7fd1"}
 INK = "#123456"		# stands for the colour of the text until the page is written
+SLANTED = {"rotation": 25, "ha": "right"}
 LABELS = {"dm-crypt-tuned": "dm-crypt, tuned"}
 
 STYLE = """
@@ -36,7 +37,7 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1em 0; }
 th, td { padding: .2em .7em; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 svg { max-width: 100%; height: auto; }
 .noisy { opacity: .6; } .note { opacity: .8; } h2 { margin-top: 2.2em; }
 """
@@ -87,6 +88,11 @@ HEADS = ("", "published", "plain", "dm-crypt", "tuned", "coffer", "coffer / dm-c
          "CPU s/GB: dm-crypt", "tuned", "coffer", "p99, us: dm-crypt", "tuned", "coffer")
 
 
+def counts_instructions(environment):
+    """where a tick is as long as the machine likes, so that /proc/stat says nothing"""
+    return "icount" in environment.get("accel", "")
+
+
 def table_of(suite, cases):
     """rows of text, the first of headings: overheads, CPU and latency of each case"""
     lines = [HEADS]
@@ -98,7 +104,7 @@ def table_of(suite, cases):
             if value is not None:
                 sums[mapping].append(value)
         ratio = report.ratio(variants, "dm-crypt")
-        per_mapping = [[("-" if m not in variants or variants[m][field] is None else
+        per_mapping = [[("-" if m not in variants or variants[m].get(field) is None else
                          f"{variants[m][field]:.{digits}f}") for m in suites.MAPPINGS]
                        for field, digits in (("cpu_s_per_gb", 2), ("latency_p99_us", 0))]
         lines.append((name + (" (noisy)" if noisy(variants) else ""), published or "-",
@@ -151,8 +157,7 @@ def bars(axes, names, series, unit):
         at = [x + (i - (len(series) - 1) / 2) * width for x in range(len(names))]
         axes.bar(at, [v or 0 for v in values], width, label=label(variant),
                  color=COLOURS[variant])
-    axes.set_xticks(range(len(names)), names, rotation=30 if len(names) > 4 else 0,
-                    ha="right" if len(names) > 4 else "center")
+    axes.set_xticks(range(len(names)), names, **SLANTED)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_ylabel(unit)
     axes.legend(ncols=len(series), loc="lower left", bbox_to_anchor=(0, 1))
@@ -162,7 +167,7 @@ def drawings(suite, cases):
     """of overheads, CPU and, where the depth varies, latency"""
     names = [name for name, _, _ in cases]
     shown = [m for m in suites.MAPPINGS if any(m in v for _, _, v in cases)]
-    width = max(5.0, min(13.0, 1.5 + 0.75 * len(cases)))
+    width = max(6.5, min(13.0, 1.5 + 0.75 * len(cases)))
 
     def of(variant, get):
         return variant, [get(v) for _, _, v in cases]
@@ -171,9 +176,10 @@ def drawings(suite, cases):
         axes, names, [of(m, lambda v, m=m: None if m not in v or suite.plain not in v else
                          100 * overhead(v[suite.plain], v[m])) for m in shown], "%"), width)
     every = [suite.plain, *shown]
-    yield "CPU of the whole machine, seconds a gigabyte", drawing(lambda axes: bars(
-        axes, names, [of(m, lambda v, m=m: v[m]["cpu_s_per_gb"] if m in v else None)
-                      for m in every], "s/GB"), width)
+    if all("cpu_s_per_gb" in row for _, _, v in cases for row in v.values()):
+        yield "CPU of the whole machine, seconds a gigabyte", drawing(lambda axes: bars(
+            axes, names, [of(m, lambda v, m=m: v[m]["cpu_s_per_gb"] if m in v else None)
+                          for m in every], "s/GB"), width)
     if any(v[suite.plain]["latency_p99_us"] for _, _, v in cases if suite.plain in v):
         yield "Latency: median, 99th and 99.9th percentile", drawing(
             lambda axes: latency(axes, every, cases), width)
@@ -194,7 +200,7 @@ def latency(axes, every, cases):
     axes.set_yscale("log")
     axes.set_ylabel("us")
     axes.set_xticks(range(len(cases)), [name for name, _, _ in cases],
-                    rotation=30 if len(cases) > 4 else 0, ha="right" if len(cases) > 4 else "center")
+                    **SLANTED)
     axes.legend(ncols=len(every), loc="lower left", bbox_to_anchor=(0, 1))
 
 
@@ -204,7 +210,7 @@ def notes(environment):
            f"differ by more than ±{report.NOISE:.0%} is marked noisy. CPU is of the whole machine, from "
            "/proc/stat. Tuned is dm-crypt with no_read_workqueue no_write_workqueue.")
     accel = environment.get("accel", "none")
-    if "icount" in accel:
+    if counts_instructions(environment):
         yield ("The machine is emulated and counts instructions: one takes a nanosecond, on one CPU, "
                "whatever it is. The figures repeat to 1% and leave out what caches and several CPUs do.")
     elif accel != "none":
@@ -226,6 +232,9 @@ def main(argv):
     with open(path, encoding="utf-8") as f:
         result = json.load(f)
     rows, environment = result["rows"], result["environment"]
+    if counts_instructions(environment):
+        for row in rows:
+            row.pop("cpu_s_per_gb")
     found = chosen_suites(rows)
     if not found:
         raise report.Bad(f"{path}: nothing of a suite in it")
