@@ -15,6 +15,7 @@ help:
 	@echo "make check         all tests, in virtual machines (as root)"
 	@echo "make check-all     and what takes long: conversions, hundreds of cycles"
 	@echo "make check-cryptsetup  cryptsetup's own tests on the module (long)"
+	@echo "make check-debug   KASAN, kmemleak, lockdep: KUnit, the functional tests, races (as root, half an hour)"
 	@echo "make check-lint    shellcheck, sparse, checkpatch (as root)"
 	@echo "make bench         the fio suite on raw, dm-crypt and coffer; DEV=/dev/... for a real disk"
 	@echo "                   QUICK=1 under 4 minutes; READONLY=1 never writes (as root)"
@@ -59,6 +60,9 @@ check-all: deps modules userspace
 check-cryptsetup: deps module-6.12
 	@tests/cryptsetup/run
 
+check-debug: deps
+	@tests/debug
+
 check-lint: deps
 	@tests/lint
 
@@ -83,4 +87,4 @@ root:
 deps: root
 	@tests/install-packages
 
-.PHONY: all help module install install-module install-userspace modules userspace check check-all check-cryptsetup check-lint bench bench-insn bench-smp bench-native clean root deps
+.PHONY: all help module install install-module install-userspace modules userspace check check-all check-cryptsetup check-debug check-lint bench bench-insn bench-smp bench-native clean root deps
