@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -259,6 +260,7 @@ int secret_ask(struct secret **result, const char *fmt, ...)
 	struct sigaction old[ARRAY_SIZE(signals)];
 	struct sigaction action = { .sa_handler = catch };
 	struct termios saved, quiet;
+	sigset_t held, others;
 	int tty, ret;
 	va_list ap;
 	char *prompt;
@@ -277,6 +279,11 @@ int secret_ask(struct secret **result, const char *fmt, ...)
 	prompt = xvasprintf(fmt, ap);
 	va_end(ap);
 	caught = 0;
+	/* they come in ppoll() only: one that came just before a read() would be slept over */
+	sigemptyset(&held);
+	for (unsigned int i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&held, signals[i]);
+	sigprocmask(SIG_BLOCK, &held, &others);
 	for (unsigned int i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaction(signals[i], &action, &old[i]);
 	quiet = saved;
@@ -287,8 +294,10 @@ int secret_ask(struct secret **result, const char *fmt, ...)
 	tcsetattr(tty, TCSAFLUSH, &quiet);
 	{
 		struct secret *secret = secret_new(PASSPHRASE_MAX + 1);
-		ssize_t got = read(tty, secret->data, secret->size);
+		ssize_t got = -1;
 
+		if (ppoll(&(struct pollfd){ .fd = tty, .events = POLLIN }, 1, NULL, &others) > 0)
+			got = read(tty, secret->data, secret->size);
 		if (got > 0 && secret->data[got - 1] == '\n')
 			got--;
 		if (caught) {
@@ -312,6 +321,7 @@ int secret_ask(struct secret **result, const char *fmt, ...)
 	dprintf(tty, "\n");
 	for (unsigned int i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaction(signals[i], &old[i], NULL);
+	sigprocmask(SIG_SETMASK, &others, NULL);
 	close(tty);
 	free(prompt);
 	return ret;
