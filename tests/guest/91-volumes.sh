@@ -135,6 +135,12 @@ printf 'correct horse' | cryptsetup luksFormat -q --type luks2 "${fast[@]}" "$st
 before=$(sum "$store")
 check "wrong secret" exits 3 "cannot unlock .*: wrong secret" sh -c "echo wrong | $C open $store y"
 check "no secret" exits 13 "no secret was given" sh -c "$C open $store y < /dev/null"
+keys=$(cat /proc/sys/kernel/keys/root_maxkeys)
+_undo "echo $keys > /proc/sys/kernel/keys/root_maxkeys"
+echo 1 > /proc/sys/kernel/keys/root_maxkeys
+check "a keyring that takes no key" exits 7 "keyring" cof open "$store" y
+echo "$keys" > /proc/sys/kernel/keys/root_maxkeys
+check "and nothing is open" sh -c "! dmsetup info y"
 check "no such device" exits 4 "cannot find /dev/nothing" "$C" open /dev/nothing
 check "no such volume" exits 4 "no volume or device is called nothing" "$C" close nothing
 check "no key file" exits 8 "cannot open key file" "$C" open "$store" y --key-file "$WORK/none"
