@@ -7,32 +7,18 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
 
-C=$TOP/build/userspace/coffer
-if [ ! -x "$C" ]; then
-	skip "the command" "build/userspace/coffer is not built"
-	finish
-	exit 0
-fi
 insmod_coffer
 modprobe loop
-mkdir -p /run/cryptsetup "$WORK/m"
+mkdir -p "$WORK/m"
 store=$(mkram 40)
 secret=$WORK/secret
 printf 'correct horse' > "$secret"
 chmod 600 "$secret"
 fast=(--pbkdf pbkdf2 --pbkdf-force-iterations 1000)
 
-# exits CODE PATTERN COMMAND...: for `check`; the words go to stderr
-exits()
-{
-	local want=$1 pattern=$2 status=0
-	shift 2
-	"$@" > "$WORK/said" 2>&1 || status=$?
-	cat "$WORK/said"
-	[ $status = "$want" ] || { echo "exit $status, not $want"; return 1; }
-	grep -Eq -- "$pattern" "$WORK/said" || { echo "no '$pattern'"; return 1; }
-}
 json() { jq -e "$1" > /dev/null < "$WORK/json"; }
 cof() { printf 'correct horse\n' | "$C" "$@"; }
 sum() { sha256sum < "$1"; }

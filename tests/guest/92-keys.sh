@@ -7,29 +7,14 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
 
-C=$TOP/build/userspace/coffer
-if [ ! -x "$C" ] || [ "$COFFER_TARGET" != coffer ]; then
-	skip "the command" "build/userspace/coffer is not built, or another target is tested"
-	finish
-	exit 0
-fi
 insmod_coffer
-mkdir -p /run/cryptsetup
 store=$(mkram 20)
 fast=(-q --pbkdf pbkdf2 --pbkdf-force-iterations 1000)
 quick=(--unlock-time 2)
 
-# exits CODE PATTERN COMMAND...: for `check`
-exits()
-{
-	local want=$1 pattern=$2 status=0
-	shift 2
-	"$@" > "$WORK/said" 2>&1 || status=$?
-	cat "$WORK/said"
-	[ $status = "$want" ] || { echo "exit $status, not $want"; return 1; }
-	grep -Eq -- "$pattern" "$WORK/said" || { echo "no '$pattern'"; return 1; }
-}
 # lines LINE... -- COMMAND...: the lines are typed, one after the other
 lines()
 {

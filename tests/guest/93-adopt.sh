@@ -9,6 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guest/command.sh
 . "$(dirname "$0")/command.sh"
+only_in_check_all
 
 insmod_coffer
 modprobe -q loop

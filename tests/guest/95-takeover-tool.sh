@@ -10,9 +10,9 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
-
 # shellcheck source=tests/guest/command.sh
 . "$(dirname "$0")/command.sh"
+only_in_check_all
 
 conf=/etc/modprobe.d/coffer.conf
 release=$(uname -r)

@@ -7,29 +7,17 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
+only_in_check_all
 
-C=$TOP/build/userspace/coffer
-if [ -z "${COFFER_ALL:-}" ]; then
-	skip "enable and disable" "several minutes under emulation; make check-all runs it"
-	finish
-	exit 0
-fi
 insmod_coffer
 modprobe ext4
-mkdir -p /run/cryptsetup "$WORK/m"
+mkdir -p "$WORK/m"
 store=$(mkram 160)
 disk=$WORK/store.before
 
 cof() { printf 'correct horse\n' | "$C" "$@"; }
-exits()
-{
-	local want=$1 pattern=$2 status=0
-	shift 2
-	"$@" > "$WORK/said" 2>&1 || status=$?
-	cat "$WORK/said"
-	[ $status = "$want" ] || { echo "exit $status, not $want"; return 1; }
-	grep -Eq -- "$pattern" "$WORK/said" || { echo "no '$pattern'"; return 1; }
-}
 # files_right DEVICE
 files_right()
 {

@@ -7,15 +7,10 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
 
-C=$TOP/build/userspace/coffer
-if [ ! -x "$C" ] || [ "$COFFER_TARGET" != coffer ]; then
-	skip "the command" "build/userspace/coffer is not built, or another target is tested"
-	finish
-	exit 0
-fi
 insmod_coffer
-mkdir -p /run/cryptsetup
 printed=$WORK/printed
 schema() { "$TOP/tests/tool/schema" "$@" 2> /dev/null; }
 

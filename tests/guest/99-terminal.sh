@@ -6,15 +6,10 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
 
-C=$TOP/build/userspace/coffer
-if [ ! -x "$C" ] || [ "$COFFER_TARGET" != coffer ]; then
-	skip "the command" "build/userspace/coffer is not built, or another target is tested"
-	finish
-	exit 0
-fi
 insmod_coffer
-mkdir -p /run/cryptsetup
 store=$(mkram 72)
 terminal() { timeout -k 5 180 "$TOP/tests/tool/terminal" "$@"; }
 

@@ -7,14 +7,10 @@
 set -euo pipefail
 # shellcheck source=tests/guest/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guest/command.sh
+. "$(dirname "$0")/command.sh"
 
-if [ ! -x "$TOP/build/userspace/coffer" ] || [ "$COFFER_TARGET" != coffer ]; then
-	skip "the command" "build/userspace/coffer is not built, or another target is tested"
-	finish
-	exit 0
-fi
 insmod_coffer
-mkdir -p /run/cryptsetup
 
 # the indented lines below a heading, without comments
 tour() # HEADING < README

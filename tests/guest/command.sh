@@ -2,21 +2,37 @@
 # shellcheck shell=bash
 #
 # What the scripts that test the command share. Sourced after lib.sh; ends the script where
-# another target is under test.
+# another target is under test, or the command is not built.
 
-if [ "$COFFER_TARGET" != coffer ]; then
-	skip "all" "the command is for the target coffer"
+COFFER=$TOP/build/userspace/coffer
+C=$COFFER
+if [ "$COFFER_TARGET" != coffer ] || [ ! -x "$C" ]; then
+	skip "all" "build/userspace/coffer is not built, or another target is tested"
 	finish
 	exit 0
 fi
+mkdir -p /run/cryptsetup
 
-if [ -z "${COFFER_ALL:-}" ]; then
+# for what takes minutes under emulation: ends the script, but in make check-all
+only_in_check_all()
+{
+	[ -z "${COFFER_ALL:-}" ] || return 0
 	skip "all" "several minutes under emulation; make check-all runs it"
 	finish
 	exit 0
-fi
+}
 
-COFFER=$TOP/build/userspace/coffer
+# exits CODE PATTERN COMMAND...: for `check`; the command's words match PATTERN
+exits()
+{
+	local want=$1 pattern=$2 status=0
+	shift 2
+	"$@" > "$WORK/said" 2>&1 || status=$?
+	cat "$WORK/said"
+	[ $status = "$want" ] || { echo "exit $status, not $want"; return 1; }
+	grep -Eq -- "$pattern" "$WORK/said" || { echo "no '$pattern'"; return 1; }
+}
+
 coffer() { "$COFFER" "$@"; }
 # with the right secret, a wrong one, and with nobody to ask
 pw=$WORK/passphrase
